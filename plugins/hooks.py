@@ -33,6 +33,7 @@ from simctl.plugins.points.switch_besides import switch_p_job_suspend_info_get
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.values import Before as ValuesBefore
 from simctl.wire.buf import Buf, Packed
+from simctl.wire.cli_options import CliOptions
 from simctl.wire.errno import (
     ESLURM_SWITCH_MAX,
     ESLURM_SWITCH_MIN,
@@ -677,7 +678,7 @@ def _show_result(
             shown[key]["bytes"] = value.size
         elif key == "tres_cnt" and type(value) is dict:
             shown[key] = {_plain(name): _plain(count) for name, count in value.items()}
-        elif isinstance(value, DraftJob) and (changed := value.changed()):
+        elif isinstance(value, DraftJob | CliOptions) and (changed := value.changed()):
             shown["changed"] = changed
     if env_before is not None:
         shown["env"] = [_plain(key) for key in values[1] if key not in env_before]

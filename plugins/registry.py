@@ -32,6 +32,7 @@ _BUNDLED: Final = {
     "burst_buffer/generic": "simctl.plugins.burst_buffer.generic.plugin:BurstBufferGeneric",
     "burst_buffer/lua": "simctl.plugins.burst_buffer.lua.plugin:BurstBufferLua",
     "job_submit/lua": "simctl.plugins.job_submit.lua:JobSubmitLua",
+    "cli_filter/lua": "simctl.plugins.cli_filter.lua:CliFilterLua",
 }
 """The plugins that come with simctl, by type; a module is imported when its plugin is asked for."""
 

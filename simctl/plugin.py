@@ -20,7 +20,7 @@ import attrs
 
 from simctl.api.reach import LuaSettings
 from simctl.api.requests import Rpc
-from simctl.api.scripts import Traced, complain, lua_settings, run_child, run_shell
+from simctl.api.scripts import Traced, complain, lua_settings, run_child, run_shell, say
 from simctl.api.slurmctld import ScriptResult, Slurmctld
 from simctl.api.stepd import Stepd, StepdTask
 from simctl.api.surroundings import (
@@ -48,6 +48,7 @@ from simctl.wire.burst_buffers import (
     BurstBufferPool,
     BurstBufferUse,
 )
+from simctl.wire.cli_options import CliOptions
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
 from simctl.wire.hostlist import compress
 from simctl.wire.hostlist import expand as hostlist
@@ -69,6 +70,8 @@ __all__ = [
     "CheckOp",
     "CheckpointPlugin",
     "CheckpointStatus",
+    "CliFilterPlugin",
+    "CliOptions",
     "DiskView",
     "DraftJob",
     "Event",
@@ -104,6 +107,7 @@ __all__ = [
     "rpc",
     "run_child",
     "run_shell",
+    "say",
     "sleep",
     "slurmctld",
     "start",
@@ -541,6 +545,25 @@ class BurstBufferPlugin(_Plugin):
     def bb_p_xlate_bb_2_tres_str(self, burst_buffer: str) -> TextResult:
         """Return the TRES text of a burst buffer text; None if it has none."""
         return None
+
+
+class CliFilterPlugin(_Plugin):
+    """Stubs of the functions of cli_filter plugins, which look at options of sbatch, salloc, srun.
+
+    They run in the command, as its user. What they set in *options* counts: ``options["account"] =
+    "physics"``. An error's number, or a SlurmError, ends the command; `say` prints a line.
+    """
+
+    __slots__ = ()
+
+    def setup_defaults(self, options: CliOptions, early: bool) -> IntResult:
+        """Set options before those of the script, the environment and the command line."""
+
+    def pre_submit(self, options: CliOptions, offset: int) -> IntResult:
+        """Look at all options, and change them or end the command."""
+
+    def post_submit(self, offset: int, job_id: int, step_id: int) -> NoResult:
+        """Learn the number of the job, or of srun the step; *step_id* of a job is NO_VAL."""
 
 
 class JobSubmitPlugin(_Plugin):

@@ -176,8 +176,9 @@ def test_every_point_that_the_daemons_call_has_mutants(everything: list[Mutant])
     finder = read(ROOT)
     labels = [site.label for place in finder.places for site in finder.sites(place, place.node)]
     found = {label.rpartition(":")[2].partition("#")[0] for label in labels}
-    # A job_submit plugin is called in a loop over those there are, by a name in a variable.
-    others = {name for name, point in ALL.items() if point.plugin_class == "job_submit"}
+    # Those of which there may be several are called in a loop, by a name in a variable.
+    several = ("job_submit", "cli_filter")
+    others = {name for name, point in ALL.items() if point.plugin_class in several}
     assert {name for name, point in ALL.items() if not point.later} - others <= found
     assert {mutant.id.rpartition(":")[2] for mutant in everything} >= {
         *("dropped", "doubled", "ignored", "earlier", "later", "first", "last", "released"),

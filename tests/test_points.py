@@ -84,7 +84,10 @@ GUIDES: Final = {"switch": SWITCH, "checkpoint": CHECKPOINT, "burst_buffer": BUR
 
 POINTS: Final = (*ALL.values(), *OPTIONAL.values(), *OWN.values())
 SOURCE: Final = Path(simctl.__file__).parent
-_FUNCTION: Final = r"\b(?:(?:switch_p|slurm_ckpt|bb_p)_\w+|job_submit\b|job_modify\b)"
+_FUNCTION: Final = (
+    r"\b(?:(?:switch_p|slurm_ckpt|bb_p)_\w+|job_submit\b|job_modify\b"
+    r"|setup_defaults\b|pre_submit\b|post_submit\b)"
+)
 CALLERS: Final = ("ctld", "nodes", "stepd", "commands", "plugins/hooks.py")
 WIDTH: Final = 79
 
@@ -145,7 +148,7 @@ def test_a_declaration_leaves_nothing_out(point: Point) -> None:
 def test_the_declaration_in_c_has_the_same_arguments(point: Point) -> None:
     """The C text names the function, and the arguments in Python's order."""
     name, arguments = re.fullmatch(r"[\w ]+?[ *](\w+)\((.*)\)", point.c).groups()  # type: ignore[union-attr]
-    assert name == point.name
+    assert name.removeprefix("cli_filter_p_") == point.name
     declared = [re.split(r"[ *]", each)[-1] for each in arguments.split(",")]
     declared = [] if declared == ["void"] else declared
     assert set(declared) == set(point.arguments)
@@ -179,7 +182,9 @@ def test_results_count_as_the_guides_say(point: Point) -> None:
 def test_who_calls_is_somebody_there_is(point: Point) -> None:
     """Model modern has no session manager; burst buffers are slurmctld's alone."""
     assert "session" not in point.modern
-    assert set(point.guide) <= {"slurmctld", "slurmd", "srun", "manager", "session", "task"}
+    assert set(point.guide) <= {
+        *("slurmctld", "slurmd", "srun", "manager", "session", "task", "sbatch", "salloc"),
+    }
     if point.plugin_class == "burst_buffer":
         assert {*point.guide, *point.modern} == {"slurmctld"}
 

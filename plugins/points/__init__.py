@@ -11,6 +11,7 @@ from typing import Final
 from simctl.plugins.points import (
     burst_buffer,
     checkpoint,
+    cli_filter,
     job_submit,
     switch,
     switch_besides,
@@ -22,7 +23,7 @@ __all__ = ["ALL", "BY_CLASS", "OPTIONAL", "OWN"]
 
 _DECLARED: Final[tuple[Point, ...]] = tuple(
     value
-    for module in (switch, switch_besides, checkpoint, burst_buffer, job_submit)
+    for module in (switch, switch_besides, checkpoint, burst_buffer, job_submit, cli_filter)
     for value in vars(module).values()
     if isinstance(value, Point)
 )
@@ -33,5 +34,5 @@ OPTIONAL: Final[dict[str, Point]] = {point.name: point for point in _DECLARED if
 
 BY_CLASS: Final[dict[str, tuple[Point, ...]]] = {
     plugin_class: tuple(point for point in ALL.values() if point.plugin_class == plugin_class)
-    for plugin_class in ("switch", "checkpoint", "burst_buffer", "job_submit")
+    for plugin_class in ("switch", "checkpoint", "burst_buffer", "job_submit", "cli_filter")
 }

@@ -49,6 +49,7 @@ class OnError(enum.Enum):
     EMPTY_CREDENTIAL = "an empty credential is sent"
     STEP_RC = "the launch ends with an error on this node"
     END_TASK = "the task exits with the error"
+    END_COMMAND = "the command ends with status 1"
     ANSWERED = "who asked is told"
     LOGGED = "it is logged"
     IGNORED = "nothing"

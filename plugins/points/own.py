@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from simctl.plugins.points.cli_filter import COMMANDS
 from simctl.plugins.points.declare import (
     MANAGER,
     NOWHERE,
@@ -20,6 +21,7 @@ _VERSIONS: Final = {
     "checkpoint": "1.0 to 19.05, optional; the whole interface left Slurm with 20.02",
     "burst_buffer": "15.08 to today; optional",
     "job_submit": "1.3 to today; optional",
+    "cli_filter": "18.08 to today; optional",
 }
 
 
@@ -100,6 +102,12 @@ OWN: Final[dict[tuple[str, str], Point]] = {
             SLURMCTLD,
             failure="slurmctld stops",
             ends=SLURMCTLD,
+        ),
+        _declare(
+            "cli_filter",
+            COMMANDS,
+            failure="the command ends with status 1",
+            ends=COMMANDS,
         ),
     )
     for each in pair

@@ -15,7 +15,7 @@ from simctl.plugins.points.declare import OnError, Places, Point, Returns
 _WIDTH: Final = 79
 _PAGE_WIDTH: Final = 100
 
-CLASSES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit")
+CLASSES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit", "cli_filter")
 MODELS: Final = ("guide", "modern")
 
 _PROCESSES: Final = {
@@ -26,6 +26,8 @@ _PROCESSES: Final = {
         "session": "slurmstepd's session manager (P2)",
         "task": "the task itself (P3)",
         "srun": "srun",
+        "sbatch": "sbatch",
+        "salloc": "salloc",
     },
     "modern": {
         "slurmctld": "slurmctld",
@@ -33,6 +35,8 @@ _PROCESSES: Final = {
         "manager": "slurmstepd",
         "task": "the task itself",
         "srun": "srun",
+        "sbatch": "sbatch",
+        "salloc": "salloc",
     },
 }
 
@@ -43,6 +47,8 @@ _BLOCKS: Final = {
     "session": "this step daemon, and signals to the step",
     "task": "this task alone",
     "srun": "this srun",
+    "sbatch": "this sbatch",
+    "salloc": "this salloc",
 }
 
 _USERS: Final = {RunsAs.USER: "the user", RunsAs.EITHER: "root or the user"}
@@ -52,6 +58,7 @@ _TITLES: Final = {
     "checkpoint": "Checkpoint",
     "burst_buffer": "Burst buffer",
     "job_submit": "Job submit",
+    "cli_filter": "Cli filter",
 }
 
 _TODAY: Final = {
@@ -77,6 +84,10 @@ _TODAY: Final = {
         "Slurm has had job submit plugins since 1.3; most sites that have one write it in Lua "
         "([job_submit_lua.md](job_submit_lua.md)). JobSubmitPlugins lists them; each sees a "
         "submission as the one before it has left it."
+    ),
+    "cli_filter": (
+        "Slurm has had cli filter plugins since 18.08 ([cli_filter_lua.md](cli_filter_lua.md)). "
+        "CliFilterPlugins lists them; sbatch, salloc and srun load them as their user."
     ),
 }
 
@@ -184,10 +195,13 @@ _SHORT: Final = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "srun": "srun",
+    "sbatch": "sbatch",
+    "salloc": "salloc",
     "manager": "P1",
     "session": "P2",
     "task": "P3",
 }
+_ALSO_COMMANDS: Final = ("sbatch", "salloc")
 _EVERYONE: Final = "every process"
 
 
@@ -228,7 +242,7 @@ def _caller(places: Places) -> tuple[str, str]:
         return "nobody", ""
     users = dict.fromkeys(places.values())
     user = next(iter(users)).value if len(users) == 1 else "its own"
-    if len(places) > len(_SHORT) - 2:
+    if len(places) > len(_SHORT) - len(_ALSO_COMMANDS) - 2:
         return _EVERYONE, user
     return ",".join(_SHORT[role] for role in _SHORT if role in places), user
 

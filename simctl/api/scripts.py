@@ -116,3 +116,8 @@ def complain(function: str, problem: str) -> None:
     """Tell of what a script does wrong, in the trace and at the end of the run."""
     process = caller("complain()")
     process.table.trace.complain(process, function, problem)
+
+
+def say(text: str) -> None:
+    """Print a line on standard error of the command that runs a cli_filter plugin."""
+    caller("say()").spoken.extend(text.splitlines())

@@ -219,6 +219,7 @@ class Process:
         "run_of_job",
         "runs_as",
         "said",
+        "spoken",
         "step",
         "stepd",
         "table",
@@ -269,6 +270,7 @@ class Process:
         self.memory = Memory()
         self.errno = 0
         self.why = ""
+        self.spoken: list[str] = []
         self.naps = 0
         self.run_of_job = -1
         self.cause = 0

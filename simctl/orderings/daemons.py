@@ -205,7 +205,7 @@ def state_save_and_restore(run: Observed) -> Iterator[Finding]:
     says="a process runs a plugin's init once, before it calls anything else of it, and nothing "
     "after its fini; processes that P1 or P2 forks run neither. guide: who ran init runs fini "
     "before it exits. modern: slurmctld runs those of burst_buffer and job_submit, slurmd that of "
-    "switch",
+    "switch, commands those of cli_filter",
     key="a plugin in a process",
     exceptions="a process that was killed or died; init failed: nothing after it. A plugin without "
     "init is not looked at",
@@ -273,7 +273,7 @@ def _has_to_unload(run: Observed, some: Event, plugin: str) -> bool:
     if run.terms.model == "guide":
         return True
     kind = plugin.partition("/")[0]
-    return (some.role, kind) in (
+    return kind == "cli_filter" or (some.role, kind) in (
         *(("slurmctld", "burst_buffer"), ("slurmctld", "job_submit")),
         ("slurmd", "switch"),
     )

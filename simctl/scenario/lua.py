@@ -15,7 +15,7 @@ DEFECTS: Final = {
 }
 """What real Slurm does wrong, and only does here where it is asked for."""
 
-SCRIPTS: Final = ("burst_buffer", "job_submit")
+SCRIPTS: Final = ("burst_buffer", "job_submit", "cli_filter")
 
 LUA: Final[Record[LuaSpec]] = Record(
     what="the options of Lua",
@@ -67,6 +67,7 @@ def check_lua(values: Values, reading: Reading) -> None:
     wanted = {
         "burst_buffer": ("BurstBufferType", "burst_buffer/lua" in conf.burst_buffer_types),
         "job_submit": ("JobSubmitPlugins", "job_submit/lua" in conf.job_submit_types),
+        "cli_filter": ("CliFilterPlugins", "cli_filter/lua" in conf.cli_filter_types),
     }
     for kind, (key, used) in wanted.items():
         place = values.place(f"{kind}_lua") if f"{kind}_lua" in values.places else None

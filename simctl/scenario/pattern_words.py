@@ -62,7 +62,7 @@ DAEMONS: Final = ("slurmctld", "slurmd", "slurmstepd", "task")
 
 _BUFFER_STATE: Final = "bb_state"
 _PREFIXES: Final = ("switch_p_", "slurm_ckpt_", "bb_p_")
-_PLUGIN_CLASSES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit")
+_PLUGIN_CLASSES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit", "cli_filter")
 _OTHER_NAMES: Final = (
     *(*STATES, _BUFFER_STATE, *ACTS, "exec", "signal", "exit"),
     *SCRIPTS,

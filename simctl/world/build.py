@@ -113,6 +113,7 @@ def plugin_mistakes(registry: Registry, scenario: Scenario, model: str) -> list[
         conf.checkpoint_type,
         conf.burst_buffer_types,
         conf.job_submit_types,
+        conf.cli_filter_types,
     )
     for key, value in zip(PLUGIN_KEYS, types, strict=True):
         for plugin_type in (value,) if isinstance(value, str) else value:

@@ -20,6 +20,7 @@ from simctl.commands.submission.describe import (
     tell_lines,
     test_only,
 )
+from simctl.commands.submission.filters import Filters
 from simctl.commands.submission.sbatch import exit_of_error
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import (
@@ -77,8 +78,11 @@ class CommandEnded:
 class Salloc:
     """One run of salloc, from its arguments to its exit status."""
 
-    def __init__(self, call: CommandCall, options: dict[str, Any], words: list[str]) -> None:
+    def __init__(
+        self, call: CommandCall, filters: Filters, options: dict[str, Any], words: list[str]
+    ) -> None:
         self.call = call
+        self.filters = filters
         self.options = options
         self.words = words
         self.job_id = NO_VAL
@@ -104,6 +108,7 @@ class Salloc:
         granted = await self._allocate(job)
         if granted is None:
             return 1
+        await self.filters.after(self.job_id)
         if self._revoked:
             self.call.err(
                 f"salloc: error: Allocation was revoked for job {self.job_id} before command "
@@ -353,11 +358,19 @@ def _exit_status(status: int) -> int:
 
 async def salloc(call: CommandCall) -> int:
     """Run a command with an allocation; return its exit status."""
+    filters = Filters(call, GRAMMAR)
+    status = await _salloc(call, filters)
+    await filters.unload()
+    return status
+
+
+async def _salloc(call: CommandCall, filters: Filters) -> int:
     try:
-        asked = read(call)
+        await filters.load()
+        asked = await read(call, filters)
         if isinstance(asked, int):
             return asked
-        program = Salloc(call, *asked)
+        program = Salloc(call, filters, *asked)
         try:
             return await program.run()
         finally:

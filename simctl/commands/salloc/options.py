@@ -26,6 +26,7 @@ from simctl.commands.arguments.options import (
     with_nice,
 )
 from simctl.commands.arguments.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
+from simctl.commands.submission.filters import Filters
 from simctl.site import CommandCall
 
 GRAMMAR: Final = Grammar(
@@ -79,7 +80,7 @@ VARIABLES: Final = {
 """Input variables, and the options they stand for."""
 
 
-def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
+async def read(call: CommandCall, filters: Filters) -> tuple[dict[str, Any], list[str]] | int:
     """Return the options and the command; an exit status where there is no more to do.
 
     Raises:
@@ -89,7 +90,9 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
     if answered(call, GRAMMAR, given):
         return 0
     refuse_variables(call)
-    options = GRAMMAR.values([*from_environment(GRAMMAR, call.env, VARIABLES), *given])
+    first = await filters.defaults()
+    given = [*first, *from_environment(GRAMMAR, call.env, VARIABLES), *given]
+    options = GRAMMAR.values(await filters.before(given))
     check_identity(call, options)
     check_cluster(call, options)
     tell_options(call, options)

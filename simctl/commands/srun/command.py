@@ -16,6 +16,7 @@ from simctl.commands.srun.step_input import InputError
 from simctl.commands.srun.step_launch import step_launch
 from simctl.commands.srun.step_request import step_request
 from simctl.commands.srun.watch import StepWatch, report_nodes
+from simctl.commands.submission.filters import Filters
 from simctl.commands.submission.sbatch import exit_of_error
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import wait_status
@@ -49,8 +50,11 @@ _HANGS_UP_LATENCIES: Final = 8
 class Srun:
     """One run of srun, from its arguments to its exit status."""
 
-    def __init__(self, call: CommandCall, options: Mapping[str, Any], words: list[str]) -> None:
+    def __init__(
+        self, call: CommandCall, filters: Filters, options: Mapping[str, Any], words: list[str]
+    ) -> None:
         self.call = call
+        self.filters = filters
         self.site = call.site
         self.options = options
         self.words = words
@@ -139,6 +143,7 @@ class Srun:
         if launch is None:
             return await self._give_up()
         call.process.step = step_name(launch.job_id, launch.step_id)
+        await self.filters.after(launch.job_id, launch.step_id)
         credential = await self._credential(reply)
         if credential is None:
             return await self._give_up()
@@ -293,11 +298,19 @@ class Srun:
 
 async def srun(call: CommandCall) -> int:
     """Run a step; return its exit status."""
+    filters = Filters(call, GRAMMAR)
+    status = await _srun(call, filters)
+    await filters.unload()
+    return status
+
+
+async def _srun(call: CommandCall, filters: Filters) -> int:
     try:
-        asked = read(call)
+        await filters.load()
+        asked = await read(call, filters)
         if isinstance(asked, int):
             return asked
-        return await Srun(call, *asked).run()
+        return await Srun(call, filters, *asked).run()
     except UsageError as error:
         for line in error.lines:
             call.err(line)

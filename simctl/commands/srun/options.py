@@ -36,6 +36,7 @@ from simctl.commands.arguments.options import (
 )
 from simctl.commands.arguments.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.commands.srun.step_request import fits_per_node
+from simctl.commands.submission.filters import Filters
 from simctl.site import CommandCall
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution
@@ -145,7 +146,7 @@ _REFUSED_IN_JOBS: Final = (
 """Options that shape an allocation; of a step inside one they are not simulated."""
 
 
-def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
+async def read(call: CommandCall, filters: Filters) -> tuple[dict[str, Any], list[str]] | int:
     """Return srun's options and the command; an exit status where that is all there is to do.
 
     Raises:
@@ -157,7 +158,9 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
     refuse_variables(call)
     inside = "SLURM_JOB_ID" in call.env or any(option.long == "jobid" for option, _ in given)
     variables = VARIABLES if inside else {**OF_ALLOCATIONS, **VARIABLES}
-    options = GRAMMAR.values([*from_environment(GRAMMAR, call.env, variables), *given])
+    first = [] if "SLURM_JOB_ID" in call.env else await filters.defaults(early=True)
+    given = [*first, *from_environment(GRAMMAR, call.env, variables), *given]
+    options = GRAMMAR.values(await filters.before(given))
     if options.get("distribution", (None,))[0] is Distribution.ARBITRARY:
         options.setdefault("nodelist", _hostfile(call, options.get("ntasks", NO_VAL)))
         if not options["nodelist"]:

@@ -35,6 +35,7 @@ from simctl.commands.arguments.options import (
 from simctl.commands.asking.ask import ask, no_answer
 from simctl.commands.submission import batch_script, burst_buffer
 from simctl.commands.submission.describe import describe, refuse, tell_lines, test_only
+from simctl.commands.submission.filters import Filters
 from simctl.commands.submission.wait_for_job import end_of_job
 from simctl.site import CommandCall
 from simctl.wire.errno import EAGAIN, SlurmError
@@ -136,17 +137,29 @@ _RETRIES: Final = 15
 
 async def sbatch(call: CommandCall) -> int:
     """Submit a script; return the exit status."""
+    filters = Filters(call, GRAMMAR)
+    status = await _sbatch(call, filters)
+    await filters.unload()
+    return status
+
+
+async def _sbatch(call: CommandCall, filters: Filters) -> int:
     try:
+        await filters.load()
+        first = await filters.defaults(early=True)
         given, words = GRAMMAR.split(with_nice(call.argv[1:]))
-        if answered(call, GRAMMAR, given):
+        if answered(call, GRAMMAR, [*first, *given]):
             return 0
-        script, options = _read(call, given, words)
+        first += await filters.defaults()
+        script, given = _read(call, first, given, words)
+        options = GRAMMAR.values(await filters.before(given))
+        _check_foreign(script, options)
         check_identity(call, options)
         tell_options(call, options)
         tell_select_plugins(call, options)
         check_cluster(call, options)
         job = _job(call, script, options)
-        return await _submit(call, job, options)
+        return await _submit(call, job, options, filters)
     except UsageError as error:
         for line in error.lines:
             call.err(line)
@@ -163,11 +176,15 @@ def exit_of_error(call: CommandCall, status: int) -> int:
 
 
 def _read(
-    call: CommandCall, given: Given, words: list[str]
-) -> tuple[batch_script.BatchScript, dict[str, Any]]:
-    """Return the script and all options: its own, then the environment's, then the line's."""
-    wrap = next((value for option, value in given if option.long == "wrap"), None)
-    where = next((value for option, value in reversed(given) if option.long == "chdir"), "")
+    call: CommandCall, first: Given, given: Given, words: list[str]
+) -> tuple[batch_script.BatchScript, Given]:
+    """Return the script and all options: its own, then the environment's, then the line's.
+
+    What filters have set comes *first*; *given* is the line.
+    """
+    typed = [*first, *given]
+    wrap = next((value for option, value in reversed(typed) if option.long == "wrap"), None)
+    where = next((value for option, value in reversed(typed) if option.long == "chdir"), "")
     script = batch_script.read(call, wrap, words, where)
     lines = [
         each
@@ -176,14 +193,17 @@ def _read(
     ]
     _refuse_words(script)
     refuse_variables(call)
-    options = GRAMMAR.values([*lines, *from_environment(GRAMMAR, call.env, VARIABLES), *given])
+    return script, [*first, *lines, *from_environment(GRAMMAR, call.env, VARIABLES), *given]
+
+
+def _check_foreign(script: batch_script.BatchScript, options: dict[str, Any]) -> None:
+    """Refuse a script with lines for another batch system, unless it is to pass over them."""
     if script.foreign and "ignore-pbs" not in options:
         raise UsageError(
             BAD_OPTION,
             f"sbatch: error: lines of {script.foreign} are read by Slurm, which simctl does not "
             "simulate yet; --ignore-pbs passes over them",
         )
-    return script, options
 
 
 def refuse_variables(call: CommandCall) -> None:
@@ -208,7 +228,9 @@ def _refuse_words(script: batch_script.BatchScript) -> None:
             )
 
 
-async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> int:
+async def _submit(
+    call: CommandCall, job: JobDesc, options: dict[str, Any], filters: Filters
+) -> int:
     """Submit a job, tell its id, and wait for its end if that is asked for."""
     if "test-only" in options:
         return await test_only(call, job, "allocation failure", options)
@@ -217,6 +239,7 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     if reply.error_code and not reply.job_id:
         return exit_of_error(call, refuse(call, _FAILED, reply.error_code, reply.text))
     tell_lines(call, reply.text, options)
+    await filters.after(reply.job_id)
     _tell_id(call, reply.job_id, options)
     return await end_of_job(call, reply.job_id) if "wait" in options else 0
 

@@ -49,7 +49,7 @@ _NAMES: Final = tuple(
     for name, point in ALL.items()
     if point.on_error is not OnError.FATAL
     and not point.later
-    and point.plugin_class != "job_submit"
+    and point.plugin_class not in ("job_submit", "cli_filter")
 )
 """Functions that may fail and leave the daemon that called them alive."""
 

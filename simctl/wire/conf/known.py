@@ -56,7 +56,7 @@ _NOT_BUILT_WORDS: Final = """
     SuspendProgram SuspendRate SuspendTime TaskPlugin TaskPluginParam TCPTimeout TopologyParam
     TopologyPlugin TrackWCKey UnkillableStepProgram UsePAM VSizeFactor X11Parameters
     AccountingStorageExternalHost AccountingStorageParameters AccountingStoreFlags
-    AuthAltParameters AuthAltTypes BcastExclude BcastParameters CliFilterPlugins CredType
+    AuthAltParameters AuthAltTypes BcastExclude BcastParameters CredType
     DependencyParameters GpuFreqDef InteractiveStepOptions JobCompParams JobCompPassScript
     JobDefaults MaxBatchRequeue MaxDBDMsgs MaxNodeCount NodeSet PreemptExemptTime
     PreemptParameters PrEpParameters PrEpPlugins PrioritySiteFactorParameters

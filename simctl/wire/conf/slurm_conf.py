@@ -63,6 +63,8 @@ class SlurmConf:
     """The plugins of BurstBufferType, such as ``burst_buffer/generic``, in their order."""
     job_submit_types: tuple[str, ...] = key("JobSubmitPlugins", read.plugin_names("job_submit"), ())
     """The plugins of JobSubmitPlugins, such as ``job_submit/lua``, in their order."""
+    cli_filter_types: tuple[str, ...] = key("CliFilterPlugins", read.plugin_names("cli_filter"), ())
+    """The plugins of CliFilterPlugins, such as ``cli_filter/lua``, in their order."""
     accounting_storage_type: str = key(
         "AccountingStorageType",
         read.one_of(
@@ -151,6 +153,7 @@ class SlurmConf:
             self.checkpoint_type,
             *self.burst_buffer_types,
             *self.job_submit_types,
+            *self.cli_filter_types,
         )
 
     @property
@@ -195,8 +198,10 @@ _BUILT: Final = tuple(
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
 
-PLUGIN_KEYS: Final = ("SwitchType", "CheckpointType", "BurstBufferType", "JobSubmitPlugins")
-"""The slurm.conf keys that name the plugins daemons load."""
+PLUGIN_KEYS: Final = (
+    *("SwitchType", "CheckpointType", "BurstBufferType", "JobSubmitPlugins", "CliFilterPlugins"),
+)
+"""The slurm.conf keys that name the plugins that daemons and commands load."""
 
 SCRIPT_KEYS: Final = tuple(key.name for key in _BUILT if key.read is read.script)
 """The slurm.conf keys that name a prolog or an epilog."""

@@ -1,0 +1,93 @@
+"""cli_filter plugins, in Lua and in Python: what they set, end, keep, print and let go on."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.scenario.load import read_scenario
+from simctl.world import RunResult, World
+
+pytest.importorskip("lupa")
+
+LUA = """\
+function slurm_cli_setup_defaults(options, early)
+  slurm.log_info("defaults of %s %s", options["type"], tostring(early))
+  if early and options["type"] == "sbatch" then options["partition"] = "other" end
+  if not early or options["type"] == "srun" then options["account"] = "physics" end
+  return slurm.SUCCESS
+end
+function slurm_cli_pre_submit(options, offset)
+  slurm.cli_store(1, options["job-name"] or "nameless")
+  if options["time"] == nil then options["time"] = "30" end
+  if options["partition"] == "old" then return slurm.ERROR end
+  if options["job-name"] == "bug" then error("a bug") end
+  if options["job-name"] == "json" then slurm.log_info(slurm.json_cli_options(options)) end
+  if options["job-name"] == "odd" then options["no-such"] = "x" return "odd" end
+  return slurm.SUCCESS
+end
+function slurm_cli_post_submit(offset, job_id, step_id)
+  slurm.log_info("%d %s %s", job_id, tostring(step_id == slurm.NO_VAL), slurm.cli_retrieve(1))
+end
+"""
+HEAD = """\
+nodes: [{name: n1, cpus: 4}]
+partitions: [{name: debug, nodes: n1, default: true}]
+users: {alice: 1001}
+slurm_conf: {CliFilterPlugins: lua}
+cli_filter_lua: filter.lua
+timeline:
+"""
+TIMELINE = """\
+  - at: 1s
+    as: alice
+    run: sbatch --wrap "srun sleep 1"
+    stderr:
+      - "sbatch: lua: defaults of sbatch true\\nsbatch: error: 'partition' cannot be set"
+      - "sbatch: lua: defaults of sbatch false\\nsbatch: lua: 1 true nameless"
+  - {at: 2s, run: scontrol show job 1, stdout: [Account=physics, "TimeLimit=00:30:00"]}
+  - {at: 3s, as: alice, run: sbatch -p old --wrap true, exit: 1, stderr: "terminated with error"}
+  - {at: 4s, as: alice, run: sbatch -J bug --wrap true, stderr: "filter.lua:11: a bug", exit: 0}
+  - {at: 5s, as: alice, run: sbatch -Q -A own --wrap "sleep 1", exit: 0}
+  - {at: 6s, run: scontrol show job 3, stdout: Account=own}
+  - {at: 7s, as: alice, run: sbatch -J odd --wrap true, stderr: "no option 'no-such'", exit: 0}
+  - {at: 20s, as: alice, run: srun -J json -N 1 true, stderr: '"physics", "job-name": "json"'}
+  - {at: 30s, as: alice, run: salloc true, stderr: "salloc: lua: 6 true nameless"}
+  - {at: 40s, as: alice, run: srun true, stderr: "srun: lua: 7 false nameless"}
+"""
+
+
+def run(tmp_path: Path, text: str, script: str) -> tuple[RunResult, World]:
+    """Run a scenario beside which a filter lies."""
+    (tmp_path / "filter.lua").write_text(script)
+    world = World(read_scenario(text, file=str(tmp_path / "s.yaml")))
+    world.trace.add_sink(world.events.append)
+    return world.run(), world
+
+
+def test_a_script_sets_options_ends_commands_and_keeps_texts(tmp_path: Path) -> None:
+    """In each command, in its passes; what it sets is traced, an error of its own goes on."""
+    text = HEAD + TIMELINE.replace("filter.lua:11", "cli_filter.lua:11")
+    result, world = run(tmp_path, text, LUA)
+    assert [(each.text, each.detail) for each in result.expectations if not each.held] == []
+    calls = [e for e in world.events if e.name == "pre_submit" and e.phase != "enter"]
+    assert isinstance(calls[0].args, dict)
+    assert calls[0].args["changed"] == {"time": [None, "30"]}
+    assert calls[0].uid == 1001
+    # The step in the job is asked about as well, with no defaults.
+    inside = [
+        e.name
+        for e in world.events
+        if e.kind == "plugin" and e.role == "srun" and e.pid == calls[1].pid
+    ]
+    assert inside[:2] == ["init", "pre_submit"]
+    assert "setup_defaults" not in inside
+
+
+def test_a_script_that_does_not_load_ends_the_command(tmp_path: Path) -> None:
+    """Its user is told why."""
+    text = (
+        HEAD
+        + '  - {at: 1s, as: alice, run: sbatch --wrap true, exit: 1, stderr: "missing required"}\n'
+    )
+    result, _ = run(tmp_path, text, "function slurm_cli_pre_submit() return 0 end\n")
+    assert [each.detail for each in result.expectations if not each.held] == []
