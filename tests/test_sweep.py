@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -16,7 +17,10 @@ import pytest
 
 from simctl.cli import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, main
 from simctl.reports.intervals import interval, student_t
+from simctl.status import InputError
+from simctl.sweep import checking
 from simctl.sweep import table as tables
+from simctl.sweep.file import read_sweep
 from simctl.sweep.settings import PathError, parsed, parts, put
 from simctl.sweep.settings import written as written_in_a_line
 from simctl.view.runs import read_run
@@ -370,6 +374,64 @@ def test_a_full_disk_loses_nothing_that_is_there(
     assert 2 < len(there) < 24
     assert _sweep(file, out) == OK
     assert set(there) < set(rows_of(out, "SELECT * FROM work"))
+
+
+CLASH = """\
+scenario: base.yaml
+parameters:
+  slurm_conf.SwitchType: [switch/none, switch/slow]
+  plugins: [[./slow.py], []]
+"""
+
+
+def test_values_that_only_together_cannot_be_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are told before anything is made; of very many combinations, in the table."""
+    file = written(tmp_path, CLASH)
+    (tmp_path / "slow.py").write_text(SLOW)
+    assert _sweep(file, tmp_path / "out") == WRONG_INPUT
+    assert "with switch/slow, []: " in capsys.readouterr().err
+    monkeypatch.setattr(checking, "_EACH", 3)
+    assert _sweep(file, tmp_path / "out") == NOT_HELD
+    said = capsys.readouterr().out
+    assert "failed: slurm_conf.SwitchType switch/slow, plugins [], seed 0: " in said
+    found = rows_of(tmp_path / "out", "SELECT status FROM runs")
+    assert found == [("held",), ("held",), ("held",), ("failed",)]
+
+
+def test_a_sweep_is_the_same_from_any_folder(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths of its files are told from its own folder on; a shipped scenario is no file of it."""
+    monkeypatch.chdir(made)
+    assert main(["sweep", "../more.yaml", "-o", "../out", "--workers", "1"]) == OK
+    assert "of them there before" in capsys.readouterr().out
+    shipped = made.parent / "shipped.yaml"
+    shipped.write_text("scenario: own_plugin\nparameters: {latency: [1ms]}\n")
+    assert not checking.check(read_sweep(str(shipped))).files
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("plugins: [HERE/slow.py]", "HERE/slow.py cannot travel"),
+        ("slurm_conf_file: HERE/site.conf", "HERE/site.conf cannot travel"),
+        ("scenario: HERE/base.yaml", "HERE/base.yaml cannot travel"),
+    ],
+)
+def test_files_named_by_their_whole_path_cannot_travel(
+    settings: str, told: str, tmp_path: Path
+) -> None:
+    """They may lie elsewhere on workers; the sweep is refused there, and runs here."""
+    here = str(tmp_path)
+    file = written(tmp_path, f"scenario: base.yaml\nparameters: {{x: {{a: {{{settings}}}}}}}\n")
+    file.write_text(file.read_text().replace("HERE", here))
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "site.conf").write_text("ClusterName=c\nSlurmctldHost=c\n")
+    checked = checking.check(read_sweep(str(file)))
+    with pytest.raises(InputError, match=re.escape(told.replace("HERE", here))):
+        checked.bundle()
 
 
 def test_two_parts_of_a_table_are_compared_seed_by_seed(

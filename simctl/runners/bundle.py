@@ -77,10 +77,15 @@ def plugin_files(folder: Path, references: Sequence[str], read: Collection[Path]
 def check_travels(folder: Path, references: Iterable[str], read: Iterable[Path]) -> None:
     """Check that files were named from a scenario's folder on, which may lie elsewhere.
 
+    Args:
+        folder: The scenario's.
+        references: Plugins and files, as it names them.
+        read: Files as they were read, those among them that other files name.
+
     Raises:
         InputError: One was named by its whole path.
     """
-    whole = [f"plugin {each!r}" for each in references if each.startswith("/")]
+    whole = [each for each in references if each.startswith("/")]
     whole += [str(each) for each in read if each.is_absolute() and not each.is_relative_to(folder)]
     for each in whole:
         raise InputError(

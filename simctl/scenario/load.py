@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import attrs
+import yaml
 
 from simctl.appliance.spec import ApplianceSpec
 from simctl.files import read_bytes
@@ -339,6 +340,21 @@ def _values(text: str, reading: Reading) -> Values | None:
     except Unreadable:
         pass
     return values
+
+
+def files_named(text: str) -> list[str]:
+    """Return the files that a scenario names by keys of their own, as they stand there.
+
+    Raises:
+        ScenarioErrors: The text is no YAML.
+    """
+    root = compose(text, "")
+    keys = [field.name for field in FIELDS if isinstance(field.shape, _FILE_SHAPES)]
+    pairs = root.value if isinstance(root, yaml.MappingNode) else ()
+    return [str(value.value) for key, value in pairs if key.value in keys]
+
+
+_FILE_SHAPES: Final = (SiteShape, BurstBufferFileShape, ScriptShape)
 
 
 def description(text: str) -> str:

@@ -1,6 +1,7 @@
 """Check every combination of a sweep before a run is made, and note the files that runs need."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,12 +12,12 @@ import attrs
 from simctl.files import noting
 from simctl.plugins.registry import Registry
 from simctl.runners.bundle import Bundle, check_travels, pack, paths_of_plugins
-from simctl.scenario.load import load_scenario, read_scenario
+from simctl.scenario.load import files_named, load_scenario, read_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import Mistake, ScenarioErrors, Value
 from simctl.status import InputError
 from simctl.sweep.file import Sweep
-from simctl.sweep.options import conf_of, options_of, scenario_file
+from simctl.sweep.options import conf_of, is_shipped, options_of, scenario_file
 from simctl.sweep.plan import Cell, Plan
 from simctl.sweep.settings import (
     OF_LOGS,
@@ -44,13 +45,16 @@ class Checked:
     files: dict[Path, None] = attrs.field(factory=dict)
     """Scenarios, logs, what scenarios read, and their plugins' files."""
     needs: list[tuple[Path, tuple[str, ...], tuple[Path, ...]]] = attrs.field(factory=list)
-    """Of each scenario its folder, its plugins, and what else it read."""
+    """Of each scenario its folder, plugins and files as it names them, and files that were read."""
 
     def digest(self) -> str:
-        """Return what stands for all files."""
+        """Return what stands for all files, as they lie around the sweep's folder."""
+        start = self.sweep.folder.resolve()
+        paths = {os.path.relpath(path.resolve(), start): path for path in self.files}
         found = hashlib.sha256()
-        for path in sorted(self.files):
-            found.update(f"\0{path}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+        for name in sorted(paths):
+            content = hashlib.sha256(paths[name].read_bytes()).digest()
+            found.update(f"\0{name}\0".encode() + content)
         return found.hexdigest()
 
     def bundle(self) -> Bundle:
@@ -195,7 +199,7 @@ class _Checking:
             said = re.sub(rf"^{re.escape(str(path))}:\d+:\d+: ", "", told)
             where = "plugins" if "plugins" in places else "scenario"
             self.mistakes.setdefault(said, self._told(said, cell, places[where]))
-        self._note(path, scenario, tuple(read))
+        self._note(path, scenario, (tuple(read), tuple(files_named(composed(text, cell)))))
 
     def _base(self, name: str, path: Path) -> str:
         """Return the text of a scenario that can be read as it is."""
@@ -206,15 +210,19 @@ class _Checking:
                 except ScenarioErrors as error:
                     lines = "\n".join(str(each) for each in error.mistakes)
                     raise InputError(lines, placed=True) from error
-            self.files |= read
+            if not is_shipped(path):
+                self.files |= read
             self.texts[name] = path.read_text(encoding="utf-8-sig")
         return self.texts[name]
 
-    def _note(self, path: Path, scenario: Scenario, read: tuple[Path, ...]) -> None:
-        references = scenario.files_of_code
+    def _note(
+        self, path: Path, scenario: Scenario, files: tuple[tuple[Path, ...], tuple[str, ...]]
+    ) -> None:
+        """Note what a scenario needs; *files* were read, and are named by keys of their own."""
+        references, (read, named) = scenario.files_of_code, files
         self.warnings |= dict.fromkeys(f"{each.path}: {each.message}" for each in scenario.warnings)
-        need = (path.parent, references, read)
-        if need not in self.needs:
+        need = (path.parent, (*references, *named), read)
+        if need not in self.needs and not is_shipped(path):
             self.needs.append(need)
             found = (*read, *paths_of_plugins(path.parent, references))
             self.files |= dict.fromkeys(found)

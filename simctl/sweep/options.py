@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+import simctl
 from simctl import numbers
 from simctl.kernel.schedules import ScheduleError, make_schedule
 from simctl.running import find
@@ -20,6 +21,11 @@ def scenario_file(name: str, folder: Path) -> Path:
     """Return the file of a scenario: from the sweep's folder on, or one shipped with simctl."""
     beside = folder / name
     return beside if beside.exists() else find(name)[0] if find(name)[1] else beside
+
+
+def is_shipped(path: Path) -> bool:
+    """Return whether a file is one of simctl's own, which is there wherever simctl is."""
+    return path.is_relative_to(Path(simctl.__file__).parent)
 
 
 def conf_of(cell: Cell) -> dict[str, str]:

@@ -81,7 +81,8 @@ def _files(cases: Cases) -> Bundle:
     Raises:
         InputError: One is named by its whole path.
     """
-    from simctl.scenario.load import load_scenario  # noqa: PLC0415 - no other call needs it here
+    # No other call needs it here.
+    from simctl.scenario.load import files_named, load_scenario  # noqa: PLC0415
 
     found: dict[Path, None] = {}
     for path in dict.fromkeys(case.path for case, _ in cases):
@@ -90,9 +91,11 @@ def _files(cases: Cases) -> Bundle:
         found[path] = None
         found |= dict.fromkeys(path.parent.glob(f"{glob.escape(stem_of(path))}*.golden.jsonl"))
         references: tuple[str, ...] = ()
+        named: list[str] = []
         # What is wrong with a scenario is told by whoever runs it.
         with noting() as read, suppress(ScenarioErrors):
             references = load_scenario(path).files_of_code
-        check_travels(path.parent, references, read)
+            named = files_named(path.read_text(encoding="utf-8-sig"))
+        check_travels(path.parent, (*references, *named), read)
         found |= dict.fromkeys([*paths_of_plugins(path.parent, references), *read])
     return pack(Path(), found)

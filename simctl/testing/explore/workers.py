@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 
 from simctl.files import noting
-from simctl.runners.bundle import Bundle, plugin_files
+from simctl.runners.bundle import Bundle, check_travels, plugin_files
 from simctl.runners.running import run
 from simctl.runners.work import Chunk, Where, Work, chunks_of
+from simctl.scenario.load import files_named
 from simctl.scenario.model import Scenario
 from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.plan import Plan
@@ -114,7 +115,9 @@ def _files(plan: Plan) -> Bundle:
     """Return the files that a plan's scenario needs."""
     with noting() as read:
         scenario = Runner(plan).scenario(0)
-    return plugin_files(plan.file().parent, scenario.files_of_code, read)
+    folder, references = plan.file().parent, scenario.files_of_code
+    check_travels(folder, (*references, *files_named(plan.texts[0])), read)
+    return plugin_files(folder, references, read)
 
 
 def _runner_in(plan: Plan, folder: Path) -> Runner:
