@@ -536,23 +536,48 @@ def test_tasks_without_a_step_daemon_are_killed_as_their_job_is_aborted() -> Non
     assert [event.time_us // SECOND for event in ends] == [1100, 1100]
 
 
+WILD = (
+    'files: {wild.sh: "#!/bin/sh\\ntrap : TERM\\nwhile :; do sleep 60; done\\n"}\n'
+    "slurm_conf: {ReturnToService: 1, KillWait: 200}\n"
+    "timeline:\n"
+    "  - {at: 0s, as: alice, run: sbatch --no-requeue -w n1 wild.sh}\n"
+    "  - {at: 10s, fault: {cut: [slurmctld, n1], for: 510s}}\n"
+    "  - {at: 700s, fault: {crash: slurmd@n1}}\n"
+)
+"""A job fails while its node is cut off; the node returns at 600 s, and then its slurmd dies."""
+
+
+def completing(ran: Ran) -> list[tuple[int, bool]]:
+    """Return when n1 became COMPLETING, or no more, from 600 s on."""
+    return [
+        (event.time_us // SECOND, "COMPLETING" in str(event.args["to"]))  # type: ignore[index]
+        for event in ran.all("node_state", args_node="n1")
+        if event.time_us > 600 * SECOND and "COMPLETING" in str(event.args)
+    ]
+
+
 def test_an_old_run_is_awaited_once_however_often_its_node_registers() -> None:
     """It is found twice, ends once, and then its node is free."""
     ran = run(
-        "slurm_conf: {ReturnToService: 1, KillWait: 200}\n"
-        'files: {wild.sh: "#!/bin/sh\\ntrap : TERM\\nwhile :; do sleep 60; done\\n"}\n'
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch --no-requeue -w n1 wild.sh}\n"
-        "  - {at: 10s, fault: {cut: [slurmctld, n1], for: 510s}}\n"
-        "  - {at: 700s, fault: {crash: slurmd@n1}}\n"
-        "  - {at: 701s, fault: {start: slurmd@n1}}\n"
+        WILD + "  - {at: 701s, fault: {start: slurmd@n1}}\n"
         "  - {at: 1000s, as: alice, run: srun -w n1 true}\n"
     )
     registered = arrived(ran, "MESSAGE_NODE_REGISTRATION_STATUS", args_node_name="n1")
     assert registered[1:3] == [600, 701]
     assert arrived(ran, "MESSAGE_EPILOG_COMPLETE", job=1) == [901]
-    assert node_states(ran, "n1")[-1] == "IDLE"
+    assert completing(ran)[:2] == [(600, True), (901, False)]
     assert [row.end_us // SECOND for row in ran.result.rows][1:] == [1000]
+
+
+def test_an_old_run_is_awaited_no_more_once_its_node_does_not_list_it() -> None:
+    """Its step daemon has died while there was no slurmd: nothing will be reported of it."""
+    ran = run(
+        WILD + "  - {at: 702s, fault: {crash: stepd 1.batch@n1}}\n"
+        "  - {at: 705s, fault: {start: slurmd@n1}}\n"
+        "  - {at: 720s, fault: {crash: n1}}\n",  # what is left there would go on for ever
+        model="modern",
+    )
+    assert completing(ran)[:2] == [(600, True), (705, False)]
 
 
 def test_nothing_new_starts_on_a_node_before_the_old_run_is_gone() -> None:

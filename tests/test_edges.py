@@ -5,11 +5,18 @@ where the rest of its subject is.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import attrs
 import pytest
 
+from simctl.ctld.nodes.leftovers import belongs
+from simctl.ctld.steps import step_queue
+from simctl.nodes.prologs import Prologs
+from simctl.nodes.spool import Spool
+from simctl.orderings.observed import arg
+from simctl.wire import states
 from simctl.wire.conf.slurm_conf import SlurmConf
 from tests.cluster import TWO_NODES, Ran, run
 
@@ -70,6 +77,7 @@ class Limit:
     told: Callable[[Ran], Any]
     edges: Mapping[int, Any]
     cluster: str = TWO_NODES
+    model: str = "guide"
 
 
 MEMORY = {"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CPU_Memory"}
@@ -287,6 +295,25 @@ LIMITS: dict[str, Limit] = {
         },
         cluster("n[1-4]"),
     ),
+    "how long a step daemon waits for those below it: a minute, and 3 s for each level": Limit(
+        lambda n: (
+            conf(TreeWidth=1)
+            + "programs: {./uneven: [{runs: 2s, tasks: [0]}, {runs: 200s}]}\n"
+            + timeline(f"0 alice srun -N{n} ./uneven")
+        ),
+        lambda ran: seconds(ran, "REQUEST_STEP_COMPLETE", phase="send", role="manager", node="n1"),
+        {2: [65], 3: [68], 4: [71]},
+        cluster("n[1-4]"),
+    ),
+    "milliseconds for which ends of tasks are gathered before srun is told": Limit(
+        lambda n: (
+            "programs: {./three: [{runs: 5s, tasks: [0]}, {runs: 9s, tasks: [2]}, "
+            f"{{runs: {5000 + n}ms}}]}}\n" + timeline("0 alice srun -N1 -n3 ./three")
+        ),
+        lambda ran: [arg(each, "task_ids") for each in ran.all("MESSAGE_TASK_EXIT", phase="send")],
+        {99: [(0, 1), (2,)], 100: [(0, 1), (2,)], 101: [(0,), (1,), (2,)]},
+        model="modern",
+    ),
     "sruns that are woken when a step ends": Limit(_woken, _first_woken, {7: 7, 8: 8, 9: 8}),
 }
 
@@ -301,7 +328,7 @@ LIMITS: dict[str, Limit] = {
 )
 def test_a_limit_holds_below_at_and_above_its_number(limit: Limit, number: int) -> None:
     """One run for each number."""
-    ran = run(limit.text(number), cluster=limit.cluster)
+    ran = run(limit.text(number), cluster=limit.cluster, model=limit.model)
     assert limit.told(ran) == limit.edges[number]
 
 
@@ -312,6 +339,91 @@ def test_every_number_in_slurm_conf_has_a_row() -> None:
     numbers = {key for key in keys if type(usual.value(key)) is int}
     named = {word for name in LIMITS for word in name.replace(":", "").split()}
     assert numbers - named == {"ReturnToService", "SlurmctldTimeout"}
+
+
+@pytest.mark.parametrize(("later_s", "kept"), [(419, True), (420, False), (421, False)])
+def test_slurmd_remembers_credentials_for_seven_minutes(later_s: int, kept: bool) -> None:
+    """Those that were revoked, and those that were used: as long as one is valid, and a while."""
+    spool = Spool()
+    spool.revoke((1, 0), 5_000_000)
+    assert spool.use((1, 0, 0, 7), 5_000_000)
+    now_us = (5 + later_s) * 1_000_000
+    assert spool.is_revoked((1, 0), now_us) is kept
+    assert spool.use((1, 0, 0, 7), now_us) is not kept
+
+
+def test_no_srun_is_woken_while_its_job_is_suspended() -> None:
+    """It could only be told to wait on: a step ends before its tasks are stopped."""
+    ran = run(
+        "programs: {./heedless: {runs: 11s, on_signal: {TSTP: ignore}}}\n"
+        + timeline(
+            "0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive ./heedless & sleep 1; "
+            "srun -n4 --exclusive sleep 5 & wait'",
+            "10 root scontrol suspend 1",
+            "40 root scontrol resume 1",
+        )
+    )
+    assert seconds(ran, "step_state", step="1.0", args_to="COMPLETED") == [11]
+    assert not [at for at in seconds(ran, "SRUN_STEP_SIGNAL", phase="send") if at < 40]
+    assert ran.job()[0] == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("state", "run_of_node", "nodes", "completing", "right"),
+    [
+        (states.RUNNING, 1, ["n1", "n2"], (), True),
+        (states.RUNNING, 0, ["n1", "n2"], (), False),
+        (states.RUNNING, 2, ["n1", "n2"], (), False),
+        (states.RUNNING, 1, ["n2"], (), False),
+        (states.PENDING, 1, ["n1"], (), False),
+        (states.PENDING, 1, [], ("n1",), True),
+        (states.PENDING, 0, [], ("n1",), False),
+        (states.DONE[states.JobBase.COMPLETED], 1, ["n1"], (), False),
+        (states.DONE[states.JobBase.COMPLETED], 1, ["n1"], ("n1",), True),
+    ],
+)
+def test_a_node_has_a_right_to_the_run_that_is_there_now_and_to_no_other(
+    state: Any, run_of_node: int, nodes: list[str], completing: tuple[str, ...], right: bool
+) -> None:
+    """Of a job whose second run is the one that counts; while it ends, where it has yet to."""
+    there = {name: SimpleNamespace(name=name) for name in ("n1", "n2")}
+    job = SimpleNamespace(
+        restart_cnt=1,
+        state=state,
+        nodes=[there[name] for name in nodes],
+        completing_nodes=dict.fromkeys(completing),
+    )
+    assert belongs(cast("Any", job), cast("Any", there["n1"]), run_of_node) is right
+
+
+def test_a_prolog_is_under_way_until_the_launches_that_wait_for_it_are_made() -> None:
+    """Its end may be known before they are: the job is starting all the same."""
+    site: Any = SimpleNamespace(
+        conf=SimpleNamespace(prolog="/p"), trace=SimpleNamespace(join=lambda *_: None)
+    )
+    slurmd: Any = SimpleNamespace(cause=0)
+    waiting = Prologs(site, slurmd, cast("Any", None), {(1, 0): 0})
+    assert not waiting.under_way((1, 0))
+    made = []
+
+    async def launch() -> None:
+        made.append(1)
+
+    waiting._prologs[1, 0].waiting.append((launch, 0))
+    assert waiting.under_way((1, 0))
+    with pytest.raises(StopIteration):
+        waiting.go_on((1, 0)).send(None)
+    assert made
+    assert not waiting.under_way((1, 0))
+
+
+def test_a_srun_that_asks_again_for_its_step_keeps_its_place() -> None:
+    """Who waits longest is woken first, however often it has asked in vain."""
+    job: Any = SimpleNamespace(step_waiters={})
+    sruns: list[Any] = ["first", "second", "third"]
+    for now_us, srun in enumerate([*sruns, sruns[0], sruns[1]]):
+        step_queue.wait(cast("Any", SimpleNamespace(now_us=now_us)), job, srun)
+    assert list(job.step_waiters) == sruns
 
 
 @pytest.mark.parametrize(

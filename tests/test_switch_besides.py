@@ -365,6 +365,17 @@ def test_a_job_is_suspended_and_resumed_in_the_order_that_was_recorded(tmp_path:
     assert post.time_us - pre.time_us == 2_000_000
 
 
+def test_slurmd_waits_ten_seconds_for_a_step_daemon_that_is_to_suspend_its_step(
+    tmp_path: Path,
+) -> None:
+    """Then it goes on without it."""
+    hang = "  - {at: 0s, fault: {hang: switch_p_job_step_pre_suspend node=n2, for: 60s}}\n"
+    ran = _ran(tmp_path, SUSPENDED.replace("timeline:\n", f"timeline:\n{hang}"))
+    asked = ran.all("REQUEST_STEP_SUSPEND", phase="send", node="n2")[0]
+    done = ran.all("switch_p_job_suspend_info_free", node="n2")[0]
+    assert done.time_us - asked.time_us == 10_000_000
+
+
 def test_what_info_get_gives_reaches_the_nodes(tmp_path: Path) -> None:
     """Each step adds to it; slurmd unpacks it and hands it to job_suspend."""
     ran = _ran(
