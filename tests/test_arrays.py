@@ -69,6 +69,18 @@ def test_an_array_is_read_as_sbatch_reads_it(text: str, tasks: tuple[int, ...], 
 
 
 @pytest.mark.parametrize(
+    ("text", "told"), [("0-3", "0-3:1"), ("1-7:3", "1-7:3"), ("0,4,6", "0-6:2"), ("5", "5-5:1")]
+)
+def test_the_step_of_an_array_is_the_least_that_lies_between_two_tasks(
+    text: str, told: str
+) -> None:
+    """As tasks find it in their environment; a single one has a step of 1."""
+    ran = array(f"0s alice sbatch --array={text} task.sh")
+    found = [ran.world.disk.read(f"/home/alice/slurm-1_{task}.out") for task in range(8)]
+    assert {each.split()[2] for each in found if each} == {told}
+
+
+@pytest.mark.parametrize(
     "text", ["foo", "", "3-1", "0-2000", "1001", "0-3:0", "0-3%0", "0-3%x", "1,,2", "-1"]
 )
 def test_what_is_no_array_is_refused(text: str) -> None:

@@ -352,6 +352,23 @@ def test_slurmd_remembers_credentials_for_seven_minutes(later_s: int, kept: bool
     assert spool.use((1, 0, 0, 7), now_us) is not kept
 
 
+def test_a_job_that_has_run_again_is_kept_for_minjobage_from_its_last_end() -> None:
+    """When it would have been forgotten after its first run it is over, and young."""
+    ran = run(
+        timeline(
+            "0 alice sbatch --wrap 'sleep 20'",
+            "180 root scontrol requeue 1",
+            "400 alice scontrol show job 1",
+            head=conf(MinJobAge=300),
+        )
+    )
+    first, again = seconds(ran, "job_state", args_to="COMPLETED")
+    assert first < 30
+    assert 300 < again < 360
+    assert ran.result.commands[2].exit == 0
+    assert seconds(ran, "slurm_ckpt_free_job") == [-(-(again + 300) // 60) * 60]
+
+
 def test_no_srun_is_woken_while_its_job_is_suspended() -> None:
     """It could only be told to wait on: a step ends before its tasks are stopped."""
     ran = run(
