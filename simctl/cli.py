@@ -104,6 +104,9 @@ def _add_serve(commands: Any) -> None:
         metavar="N",
         help="let the daemons' clocks, and programs that are described, go N times as fast",
     )
+    serve.add_argument(
+        "--web", action="store_true", help="show it in a browser of this machine; prints where"
+    )
 
 
 def _add_run(commands: Any) -> None:

@@ -1,6 +1,7 @@
 """What clients and jobs do to a served cluster by mistake or malice: it goes on, and says so."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import trio.testing
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.scenario.model import TaskEnded
+from simctl.serve import session
 from simctl.serve.frames import frame
 from simctl.serve.log import TraceLog
 from simctl.serve.recording import Recorder
@@ -247,6 +249,39 @@ def test_a_crowd_of_submissions_is_taken_in_as_there_is_room(cluster: Served) ->
     cluster.wait_for(f"job {max(jobs)} COMPLETED")
     accounted = cluster.run("sacct", "-nXP", "-j", ",".join(map(str, jobs)), "-o", "JobID")
     assert set(map(int, accounted.stdout.split())) == jobs
+
+
+@pytest.mark.parametrize(
+    ("name", "ended", "number", "status"),
+    [
+        ("scontrol", True, signal.SIGTERM, 5),
+        ("scontrol", False, signal.SIGTERM, -signal.SIGTERM),
+        ("squeue", False, signal.SIGINT, -signal.SIGINT),
+        ("srun", True, signal.SIGINT, 5),
+    ],
+)
+def test_a_command_that_has_ended_before_a_signal_came_has_ended_by_itself(
+    tmp_path: Path, name: str, ended: bool, number: signal.Signals, status: int
+) -> None:
+    """As with `scontrol requeue` in the job itself: the answer is there, and then SIGTERM."""
+    client = Path(session.__file__).with_name("client.py")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        command = [sys.executable, "-IS", str(client), str(tmp_path / "s"), name, "requeue", "1"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+            server, _ = listener.accept()
+            with server:
+                server.recv(1 << 20)
+                process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+                process.send_signal(number)
+                if ended:
+                    server.sendall(frame(b"q", b"5"))
+                process.send_signal(signal.SIGCONT)
+                assert process.wait(LONG_S) == status
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
 
 
 @pytest.fixture

@@ -45,15 +45,14 @@ def main(path, name, words):
         cwd = b"/"
     variables = [key + b"=" + value for key, value in os.environb.items()]
     fields = [cwd, b"%d" % (1 + len(words)), *map(os.fsencode, [name, *words]), *variables]
-    try:
-        send(server, b"R", b"\0".join(fields))
-    except OSError:
-        gone(name)
-    follow(server, name)
+    follow(server, name, b"\0".join(fields))
 
 
 def send(server, kind, what):
-    server.sendall(kind + len(what).to_bytes(4, "big") + what)
+    try:
+        server.sendall(kind + len(what).to_bytes(4, "big") + what, _socket.MSG_NOSIGNAL)
+    except OSError:
+        return  # that it is gone is told where its next word is waited for
 
 
 def gone(name):
@@ -62,12 +61,13 @@ def gone(name):
     os._exit(1)
 
 
-def follow(server, name):
+def follow(server, name, asked):
     noticed, notice = os.pipe()
     for end in (noticed, notice):
         os.set_blocking(end, False)
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
-    numbers = [getattr(_signal, each) for each in FORWARDED] if name in CATCHES else []
+    numbers = [getattr(_signal, each) for each in FORWARDED]
+    dying = 0
     _signal.set_wakeup_fd(notice, warn_on_full_buffer=False)
     for number in (*numbers, _signal.SIGCHLD):
         if _signal.getsignal(number) is not _signal.SIG_IGN:
@@ -75,13 +75,22 @@ def follow(server, name):
     poll = select.poll()
     for end in (server.fileno(), noticed):
         poll.register(end, select.POLLIN)
+    send(server, b"R", asked)
     buffer = b""
     child = 0
     while True:
-        ready = dict(poll.poll())
+        ready = dict(poll.poll(0 if dying else None))
+        if dying and server.fileno() not in ready:
+            _signal.signal(dying, _signal.SIG_DFL)
+            os.kill(os.getpid(), dying)
         if noticed in ready:
             for number in os.read(noticed, 512):
-                if number in numbers and not (child and number in (2, 3)):
+                if number not in numbers:
+                    continue
+                if name not in CATCHES:
+                    # What ended before the signal came has ended by itself: that is read first.
+                    dying = 0 if number == _signal.SIGCONT else number
+                elif not (child and number in (2, 3)):
                     send(server, b"S", b"%d" % number)
             if child:
                 pid, status = os.waitpid(child, os.WNOHANG)

@@ -84,8 +84,12 @@ class PacedKernel(Kernel):
             scope.cancel()
             self._poked = True
 
+        self.call_later(wait_s, cancel)
+
+    def call_later(self, wait_s: float, function: Callable[[], None]) -> None:
+        """Call a plain function that changes nothing of the simulation, after seconds in real."""
         wait_us = int(wait_s * 1_000_000 * self._scale)
-        self.call_in_background(self.elapsed_us + wait_us, cancel)
+        self.call_in_background(self.elapsed_us + wait_us, function)
 
     def start_outside(self, body: Callable[..., Awaitable[Any]], *args: Any) -> None:
         """Start a trio task that lasts as long as the run at most."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -17,6 +17,7 @@ import trio
 from simctl.scenario.model import Scenario, UserSpec
 from simctl.serve import linux
 from simctl.serve.clock import PacedKernel
+from simctl.serve.control import Control
 from simctl.serve.disk import MachineDisk
 from simctl.serve.files import MARK, SOCKET, TRACE
 from simctl.serve.log import TraceLog
@@ -25,6 +26,9 @@ from simctl.serve.recording import Recorder
 from simctl.serve.server import Server, machine_user
 from simctl.status import INTERRUPTED, OK, InputError
 from simctl.world import World
+
+if TYPE_CHECKING:
+    from simctl.serve.web import WebPage
 
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -41,13 +45,14 @@ class ServedCluster:
         model: str = "",
         scale: float = 1.0,
         record: str | None = None,
+        web: bool = False,
         force: bool = False,
     ) -> None:
         """Make it; `serve` sets it going.
 
         Raises:
             PluginError: Its plugins are wrong.
-            InputError: The recording cannot be written.
+            InputError: The recording cannot be written, or the page not be served.
             OSError: The trace cannot be written.
         """
         now_s = time.time()
@@ -72,6 +77,8 @@ class ServedCluster:
         )
         disk.open_to_machine(kept, self.world.site.users)
         disk.hosts, disk.now_us = self.world.hosts, lambda: kernel.now_us
+        # Nobody asks for a table of all jobs in the end, which may never come.
+        self.world.ctld.take_row = lambda _: None
         self.machine = Machine(kernel, disk, folder, token=token)
         _open_many_files()
         self.server = Server(self.world, kernel, self.machine, folder)
@@ -84,6 +91,7 @@ class ServedCluster:
 
         self.log = TraceLog(folder / TRACE, self.world, self.server.log)
         self.server.control.flush = self.log.flush
+        self.page = _page(self.world, kernel, self.server.control) if web else None
         self.recorder: Recorder | None = None
         if record is not None:
             try:
@@ -123,6 +131,10 @@ class ServedCluster:
             _collect_soon,
             lambda: self.kernel.start_outside(self._tell_ready, ready),
         ]
+        if self.page is not None:
+            page = self.page
+            self.world.background.append(lambda: self.kernel.start_outside(page.run))
+            self.server.log(f"its page is {page.address}")
         try:
             self.world.run()
         finally:
@@ -159,6 +171,13 @@ class ServedCluster:
 
     def _note_signal(self, number: int, _: object) -> None:
         self._told = number
+
+
+def _page(world: World, kernel: PacedKernel, control: Control) -> "WebPage":
+    # It knows much of the REPL, which takes a while to import.
+    from simctl.serve.web import WebPage  # noqa: PLC0415
+
+    return WebPage(world, kernel, control)
 
 
 def _open_many_files() -> None:

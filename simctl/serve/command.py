@@ -75,6 +75,7 @@ def serve(
                 model=options.model,
                 scale=options.scale,
                 record=options.record,
+                web=options.web,
                 force=options.force,
             )
             return cluster.serve(lambda: print(f"export PATH={folder}/bin:$PATH", flush=True))

@@ -40,7 +40,7 @@ def view_live(
     world = make_world(scenario, options)
     ours, theirs = socket.socketpair()
     conversation = Conversation(ours)
-    page = _page(scenario, world.header())
+    page = page_of(world.header(), f"session: {scenario.path_name}", _about(scenario))
     children: list[int] = []
     try:
         server = Server(options.port or 0, page, conversation, lambda: _interrupt(children))
@@ -69,11 +69,19 @@ def view_live(
         ours.close()
 
 
-def _page(scenario: Scenario, header: dict[str, Any]) -> bytes:
+def _about(scenario: Scenario) -> str:
+    return (
+        f"A session over {scenario.path_name}. What it has come to so far is in the "
+        "picture; the buttons on the left and the line below let it go on."
+    )
+
+
+def page_of(header: dict[str, Any], title: str, about: str, kind: str = "session") -> bytes:
+    """Return the page of a cluster that goes on: a `session`, or one that is `served`."""
     page: dict[str, Any] = {
+        "kind": kind,
         "header": header,
-        "about": f"A session over {scenario.path_name}. What it has come to so far is in the "
-        "picture; the buttons on the left and the line below let it go on.",
+        "about": about,
         "notes": [],
         "verdict": "",
         "tone": "",
@@ -83,7 +91,6 @@ def _page(scenario: Scenario, header: dict[str, Any]) -> bytes:
         "docs": {},
         "apart": None,
     }
-    title = f"session: {scenario.path_name}"
     live = asset("live.html")
     return write_page(title, {"page": page}, scripts=LIVE_SCRIPTS, live=live, connects=True)
 

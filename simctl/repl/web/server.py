@@ -24,6 +24,8 @@ _LINE_BYTES: Final = 1 << 20
 _SAID_CHARACTERS: Final = 300_000
 _TABS: Final = 20
 _CHUNK: Final = 1 << 20
+_KEPT: Final = 200
+"""How many messages are kept for pages that have not heard them."""
 
 
 class Conversation:
@@ -36,7 +38,10 @@ class Conversation:
         self._said = ""
         self._status: dict[str, Any] = {}
         self._changes: list[bytes] = []
-        """Messages as they came, for pages that are there."""
+        """The last messages as they came, for pages that are there."""
+        self._dropped = 0
+        """How many came before those."""
+
         self.tabs: dict[str, float] = {}
         """Pages that look on, by their names."""
         self.actor = ""
@@ -77,6 +82,10 @@ class Conversation:
                 key: msgspec.Raw(bytes(value)) for key, value in message.items() if key not in kept
             }
             self._changes.append(line)
+            if len(self._changes) > _KEPT:
+                dropped = len(self._changes) // 2
+                del self._changes[:dropped]
+                self._dropped += dropped
             self.waiting = True
             self._news.notify_all()
 
@@ -84,13 +93,22 @@ class Conversation:
         """Return all that was told as one message, and how many messages it is made of."""
         with self._news:
             told = {**self._status, "start": 0, "events": self._events, "said": self._said}
-            return msgspec.json.encode(told), len(self._changes)
+            return msgspec.json.encode(told), self._dropped + len(self._changes)
 
-    def next_after(self, number: int) -> tuple[list[bytes], bool]:
-        """Wait a while for messages after so many; return them, and whether there may be more."""
+    def next_after(self, number: int) -> tuple[list[bytes], int, bool]:
+        """Wait a while for messages after so many; return them, how many these make, and if more.
+
+        A page that is too far behind is told everything anew.
+        """
         with self._news:
-            self._news.wait_for(lambda: len(self._changes) > number or self.ended, _BEAT_S)
-            return self._changes[number:], not self.ended
+            self._news.wait_for(
+                lambda: self._dropped + len(self._changes) > number or self.ended, _BEAT_S
+            )
+            if number < self._dropped:
+                told, number = self.everything()
+                return [told], number, not self.ended
+            news = self._changes[number - self._dropped :]
+            return news, number + len(news), not self.ended
 
     def do(self, tab: str, line: str) -> str:
         """Give a line to the session; return what stands in the way, nothing if it was given."""
@@ -275,8 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(told)
             goes_on, actor = True, ""
             while goes_on:
-                news, goes_on = conversation.next_after(number)
-                number += len(news)
+                news, number, goes_on = conversation.next_after(number)
                 for each in news:
                     self._send(each)
                 if actor != conversation.actor:

@@ -116,7 +116,13 @@ class Live {
 
   // What may be done.
 
+  // A cluster that is served goes on by itself: nothing steps it, or goes back.
+  get served() {
+    return data.page.kind === "served";
+  }
+
   _buttons() {
+    if (this.served) return;
     const acts = [
       ["step", "step", "to the next event"], ["turn", "turn", "one turn: whoever is next does all it does before it waits"],
       ["continue", "continue", "to the next stop, or until nothing is left to do"], ["run 10s", "run 10s", "let ten seconds pass"],
@@ -131,7 +137,7 @@ class Live {
     const { now } = this;
     const may = this.waits && this.acts && !this.ended;
     for (const button of document.querySelectorAll("#acts [data-do]")) button.disabled = !may;
-    this.byId("halt").disabled = this.waits || this.ended || !this.acts;
+    if (!this.served) this.byId("halt").disabled = this.waits || this.ended || !this.acts;
     this.byId("line").disabled = !this.acts || this.ended;
     if (!now) return;
     this.byId("prompt").textContent = now.prompt;
@@ -145,6 +151,11 @@ class Live {
     if (!this.acts && !this.ended)
       parts.push(element("div", { class: "row" }, "Another page acts; this one looks on. ",
         element("button", { id: "take", onclick: () => this._post("/act") }, "act here")));
+    if (this.served) {
+      parts.push(element("h3", {}, this.ended ? "ended" : now.now), ...this._faults(now, may));
+      this.byId("stand").replaceChildren(...parts);
+      return;
+    }
     parts.push(element("h3", {}, this.ended ? "ended" : this.waits ? `${now.now}: next` : "goes on…"), element("div", { id: "ahead" }, now.ahead));
     if (now.call) parts.push(...this._call(now.call, button));
     parts.push(...this._due(now, button));
@@ -205,6 +216,7 @@ class Live {
 
   // In the panel of an event: go back to it, stop at what is like it.
   _panel() {
+    if (this.served) return;
     const { panel } = this.page;
     const event = panel.event.bind(panel);
     panel.event = (seq) => {
