@@ -301,3 +301,12 @@ def test_a_burst_buffer_script_that_is_right_passes(tmp_path: Path) -> None:
     assert report.notes == ("/in: played by stand-ins that take a second and succeed",)
     assert {"slurm_bb_setup", "slurm_bb_data_out", "slurm_bb_job_teardown"} <= set(report.driven)
     assert [str(each) for each in report.unreached] == ["line 11: function in slurm_bb_get_status"]
+
+
+def test_plugins_of_classes_that_are_not_driven_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A class that rules over submissions in Python is shown by a scenario."""
+    path = Path(__file__).parents[1] / "scenarios" / "site_rules.py"
+    assert main(["plugins", "check", str(path)]) == 2
+    assert "job_submit plugins in Python are not driven" in capsys.readouterr().err

@@ -11,10 +11,17 @@ from typing import Final
 
 from simctl.status import OK, InputError
 
-TYPES: Final = ("switch", "checkpoint", "burst_buffer")
-_LATER: Final = ("job_submit", "cli_filter")
-_LANGUAGES: Final = ("python", "lua", "c")
-_IN_C: Final = ("switch",)
+TYPES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit", "cli_filter")
+_WRITTEN_IN: Final = {
+    "python": ("switch", "checkpoint", "burst_buffer"),
+    "c": ("switch",),
+    "lua": ("burst_buffer", "job_submit", "cli_filter"),
+}
+"""The types of plugins that there are templates of, by language."""
+
+_CHECKED: Final = ("burst_buffer", "job_submit")
+"""The scripts in Lua that `plugins check` takes."""
+
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TAKEN: Final = {"attrs", "conftest", "msgspec", "pytest", "simctl", "slurm_simctl", "trio", "yaml"}
 """Modules that one of the plugin's name would hide, besides those of Python itself."""
@@ -39,12 +46,27 @@ _FILES: Final = {
         "Makefile": "Makefile",
         "ci_c.yml": ".github/workflows/ci.yml",
     },
+    "lua": {
+        "{type}.lua": "{type}.lua",
+        "{type}_lua.yaml": "{name}.scenario.yaml",
+        "gitignore": ".gitignore",
+        "README_lua.md": "README.md",
+        "ci_lua.yml": ".github/workflows/ci.yml",
+    },
 }
 """What each template becomes, by the plugin's language."""
 
-_SUFFIXES: Final = {"python": "py", "c": "c"}
-_REFERENCES: Final = {"python": "@NAME@:@CLASS@", "c": "./@NAME@.c"}
+_OWN: Final = {"python": "{name}.py", "c": "{name}.c", "lua": "{type}.lua"}
+"""The plugin itself, by language."""
+
+_REFERENCES: Final = {"python": "@NAME@:@CLASS@", "c": "./@NAME@.c", "lua": ""}
 """How a scenario names the plugin."""
+
+
+_CHECKS: Final = (
+    "    simctl plugins check @TYPE@.lua              # mistakes, and each job's fate\n"
+)
+_CHECK_STEP: Final = "      - run: simctl plugins check @TYPE@.lua\n"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="of the plugin, its module and its folder")
     parser.add_argument("--type", required=True, metavar="|".join(TYPES), help="of the plugin")
     parser.add_argument(
-        "--lang", default="python", metavar="python|c", help="what it is written in"
+        "--lang", default="python", metavar="python|lua|c", help="what it is written in"
     )
 
 
@@ -79,26 +101,47 @@ def new_plugin(name: str, plugin_class: str, language: str) -> int:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)  # it is ours, and not whole
         raise InputError(f"new plugin: {name}: it cannot be written: {error.strerror}") from error
-    print(f"{plugin_class}/{name} is in {name}/:")
+    if language == "lua":
+        _check_lua()
+    what = f"{plugin_class}.lua" if language == "lua" else f"{plugin_class}/{name}"
+    print(f"{what} is in {name}/:")
     for each in written:
         print(f"  {each}")
+    own = _OWN[language].format(name=name, type=plugin_class)
+    checks = f"  simctl plugins check {own}\n" if _is_checked(plugin_class, language) else ""
     print(
-        f"\n  cd {name}\n  simctl run {name}.scenario.yaml --explain\n"
-        f"  simctl plugins check {name}.{_SUFFIXES[language]}\n  simctl test .\n  pytest"
+        f"\n  cd {name}\n  simctl run {name}.scenario.yaml --explain\n{checks}"
+        "  simctl test .\n  pytest"
     )
     return OK
 
 
+def _is_checked(plugin_class: str, language: str) -> bool:
+    return language != "lua" or plugin_class in _CHECKED
+
+
+def _check_lua() -> None:
+    """Say, where Lua is not installed, what would do; what was made stays."""
+    from simctl.plugins.lua.state import LuaMissingError, require_lua
+
+    try:
+        require_lua()
+    except LuaMissingError as error:
+        print(f"simctl: {error}", file=sys.stderr)
+
+
 def _check_kind(plugin_class: str, language: str) -> None:
     if plugin_class not in TYPES:
-        why = "is not built yet" if plugin_class in _LATER else "is no type of plugin"
-        raise InputError(f"new plugin: --type {plugin_class} {why}; there are {', '.join(TYPES)}")
+        what = f"--type {plugin_class} is no type of plugin"
+        raise InputError(f"new plugin: {what}; there are {', '.join(TYPES)}")
     if language not in _FILES:
-        why = "is not built yet" if language in _LANGUAGES else "is not known"
-        raise InputError(f"new plugin: --lang {language} {why}; there are {', '.join(_FILES)}")
-    if language == "c" and plugin_class not in _IN_C:
+        what = f"--lang {language} is not known"
+        raise InputError(f"new plugin: {what}; there are {', '.join(_FILES)}")
+    if plugin_class not in _WRITTEN_IN[language]:
+        others = [each for each, types in _WRITTEN_IN.items() if plugin_class in types]
         raise InputError(
-            f"new plugin: --lang c has no {plugin_class} plugins; there are {', '.join(_IN_C)}"
+            f"new plugin: --lang {language} has no {plugin_class} plugins; there are "
+            f"{', '.join(_WRITTEN_IN[language])}, and {plugin_class} in {', '.join(others)}"
         )
 
 
@@ -115,7 +158,7 @@ def _check_name(name: str, plugin_class: str) -> None:
     from simctl.plugins.registry import Registry
 
     known = [each.plugin_type for each in Registry(installed=False).listing()]
-    if f"{plugin_class}/{name}" in known:
+    if f"{plugin_class}/{name}" in known and name != "lua":
         raise InputError(f"new plugin: there is a {plugin_class}/{name} already; try my_{name}")
 
 
@@ -124,6 +167,8 @@ def _fill(folder: Path, name: str, plugin_class: str, language: str) -> list[str
     templates = files("simctl.starter") / "templates"
     words = {
         "@PLUGIN@": _REFERENCES[language],
+        "@CHECKS@": _CHECKS if _is_checked(plugin_class, language) else "",
+        "@CHECK_STEP@": _CHECK_STEP if _is_checked(plugin_class, language) else "",
         "@NAME@": name,
         "@TYPE@": plugin_class,
         "@CLASS@": "".join(part.capitalize() for part in name.split("_")) + "Plugin",
@@ -137,10 +182,10 @@ def _fill(folder: Path, name: str, plugin_class: str, language: str) -> list[str
         text = (templates / f"{source.format(type=plugin_class)}.tmpl").read_text("utf-8")
         for word, value in words.items():
             text = text.replace(word, value)
-        path = folder / target.format(name=name)
+        path = folder / target.format(name=name, type=plugin_class)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        written.append(target.format(name=name))
+        written.append(target.format(name=name, type=plugin_class))
     if language == "c":
         from simctl.plugins.compiled.build import HEADER
 

@@ -78,6 +78,13 @@ def check_plugins(
                 check_class(each.kind, each.origin)
             except PluginError as error:
                 mistakes.append(str(error))
+            plugin_class = each.kind.plugin_type.partition("/")[0]
+            if plugin_class not in DRIVES and not mistakes:
+                mistakes.append(
+                    f"{each.origin}: {plugin_class} plugins in Python are not driven by plugins "
+                    f"check; a scenario shows what they do (there are {', '.join(DRIVES)}, and "
+                    "scripts in Lua)"
+                )
         if mistakes:
             raise InputError("\n".join(mistakes))
         results: list[Checked | ScriptReport] = [
