@@ -14,6 +14,7 @@ from simctl.plugins.compiled import ALONE, Against
 from simctl.plugins.compiled.classes import CompiledPlugin
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError
+from simctl.plugins.importing import Found
 from simctl.plugins.registry import find_plugins
 from simctl.scenario.model import Scenario
 from simctl.status import NOT_HELD, OK, WRONG_INPUT, InputError
@@ -58,35 +59,12 @@ def check_plugins(
     """
     # What a plugin prints is no part of the report, and nobody is there where it would stop.
     with redirect_stdout(sys.stderr), _without_stops():
-        found = []
-        mistakes: list[str] = []
         scripts = [each for each in references if each.endswith(".lua")]
         if scripts and given:
             raise InputError("--scenario: not built for Lua scripts; run it with `simctl test`")
         if (luas or slurms) and not scripts:
             raise InputError("--lua and --slurm are for Lua scripts, and none is to be checked")
-        against = next((Against.of(each) for each in given if each.slurm_lib), ALONE)
-        for reference in references:
-            if reference in scripts:
-                continue
-            try:
-                found += find_plugins(reference, Path.cwd(), against)
-            except PluginError as error:
-                mistakes.append(str(error))
-        for each in found:
-            try:
-                check_class(each.kind, each.origin)
-            except PluginError as error:
-                mistakes.append(str(error))
-            plugin_class = each.kind.plugin_type.partition("/")[0]
-            if plugin_class not in DRIVES and not mistakes:
-                mistakes.append(
-                    f"{each.origin}: {plugin_class} plugins in Python are not driven by plugins "
-                    f"check; a scenario shows what they do (there are {', '.join(DRIVES)}, and "
-                    "scripts in Lua)"
-                )
-        if mistakes:
-            raise InputError("\n".join(mistakes))
+        found = _found([each for each in references if each not in scripts], given)
         results: list[Checked | ScriptReport] = [
             check_script(each, luas=luas, slurms=slurms) for each in scripts
         ]
@@ -108,6 +86,36 @@ def check_plugins(
     if any(result.mistakes for result in results):
         return NOT_HELD
     return WRONG_INPUT if any(result.not_driven for result in results) else OK
+
+
+def _found(references: Sequence[str], given: Sequence[Scenario]) -> list[Found]:
+    """Return the plugins that are named.
+
+    Raises:
+        InputError: One cannot be loaded, does not fit its guide, or is of a class without drives.
+    """
+    against = next((Against.of(each) for each in given if each.slurm_lib), ALONE)
+    found: list[Found] = []
+    mistakes: list[str] = []
+    for reference in references:
+        try:
+            found += find_plugins(reference, Path.cwd(), against)
+        except PluginError as error:
+            mistakes.append(str(error))
+    for each in found:
+        try:
+            plugin_class = check_class(each.kind, each.origin).partition("/")[0]
+        except PluginError as error:
+            mistakes.append(str(error))
+            continue
+        if plugin_class not in DRIVES:
+            mistakes.append(
+                f"{each.origin}: {plugin_class} plugins in Python are not driven by plugins check; "
+                f"a scenario shows what they do (there are {', '.join(DRIVES)}, and scripts in Lua)"
+            )
+    if mistakes:
+        raise InputError("\n".join(mistakes))
+    return found
 
 
 @contextmanager
