@@ -79,6 +79,9 @@ VALUE_CHARACTERS: Final = 1 * MIB
 FILES_BYTES: Final = 256 * MIB
 """What all files of the simulated disks may hold together."""
 
+PATH_NESTING: Final = 128
+"""How many directories a path of the simulated disks may go through."""
+
 OUTPUT_CHARACTERS: Final = 16 * MIB
 """How much of what a command prints is kept."""
 
@@ -99,6 +102,9 @@ CALL_NESTING: Final = 200
 
 SCRIPT_PROCESSES: Final = 1_000
 """How many processes a batch script may have started that have not ended."""
+
+SCRIPT_FORKS: Final = 20_000
+"""How many processes a batch script may start in all, tools and subshells included."""
 
 TOOL_CHARACTERS: Final = 64 * MIB
 """How much one run of a tool, such as `yes`, may write."""

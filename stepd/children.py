@@ -22,7 +22,7 @@ from simctl.kernel.procs import (
 )
 from simctl.kernel.threads import Killed, Thread
 from simctl.kernel.turns import Timer
-from simctl.limits import SCRIPT_PROCESSES
+from simctl.limits import SCRIPT_FORKS, SCRIPT_PROCESSES, SUBSHELL_NESTING
 from simctl.plugins.guard import DiedError
 from simctl.site import CommandCall, Site, User
 from simctl.stepd.image_file import (
@@ -111,6 +111,7 @@ class Child:
 
 
 _NO_CHILD: Final = 127
+_NOT_EXECUTED: Final = 126
 
 
 def command_name(argv: tuple[str, ...]) -> str:
@@ -141,6 +142,7 @@ class ScriptHost:
         self._work_dir = work_dir
         self._ended = ended
         self._parent = parent
+        self._depth: int = parent._depth + 1 if parent is not None else 0
         self._streams: Streams = (
             parent._streams
             if parent is not None
@@ -219,6 +221,10 @@ class ScriptHost:
             except DivergedError as error:
                 name = self._run.argv[0] if self._run is not None else "a subshell"
                 self._streams.output(2, f"{name}: {error}\n")
+                status = wait_status(1)
+            except RecursionError:
+                name = self._run.argv[0] if self._run is not None else "a subshell"
+                self._streams.output(2, f"{name}: what it does is nested too deep; it ends here\n")
                 status = wait_status(1)
             self.process.exit(status)
             self._tell_end(status)
@@ -387,7 +393,7 @@ class ScriptHost:
 
     def fork(self, body: Body, redirects: Redirects) -> int:
         """Start a child that goes on with *body*; return its pid, 0 if there are too many."""
-        if self._streams.processes >= SCRIPT_PROCESSES:
+        if self._is_too_many:
             return 0
         own = self.process
         process = own.fork(role=own.role, task=own.task)
@@ -396,6 +402,12 @@ class ScriptHost:
         child.host = self._host_of(child)
         child.host._start_body(body)
         return child.pid
+
+    @property
+    def _is_too_many(self) -> bool:
+        """Whether the script and what it has started may start nothing more."""
+        streams = self._streams
+        return streams.processes >= SCRIPT_PROCESSES or streams.started >= SCRIPT_FORKS
 
     def adopt(self, pid: int, body: Body) -> None:
         """Let the child *pid*, if it is one of an image, go on with *body*."""
@@ -655,6 +667,7 @@ class ScriptHost:
         )
         self._streams.hold(redirects)
         self._streams.processes += 1
+        self._streams.started += 1
         child.forked = self.process.cause
         return child
 
@@ -741,6 +754,9 @@ class ScriptHost:
         task = self.process.task
         rank = task if isinstance(task, int) else 0
         run = self._site.programs.find(argv, rank, self._files, None)
+        if isinstance(run, ScriptRun) and (self._is_too_many or self._depth >= SUBSHELL_NESTING):
+            told = f"{argv[0]}: too many processes of this script have been started\n"
+            run = ProgramRun(runs_us=0, status=wait_status(_NOT_EXECUTED), error=told)
         if isinstance(run, ScriptRun):
             child.host = self._host_of(child)
             child.host.start_script(run, env)

@@ -67,6 +67,9 @@ class Streams:
         self.processes = 0
         """How many of the family have not ended."""
 
+        self.started = 0
+        """How many there have been in all."""
+
         self.seeds = 0
         """How many seeds of RANDOM were given out."""
 

@@ -13,6 +13,7 @@ from errno import (
     EEXIST,
     EINVAL,
     EISDIR,
+    ENAMETOOLONG,
     ENOENT,
     ENOSPC,
     ENOTDIR,
@@ -25,7 +26,7 @@ from typing import Final
 
 import attrs
 
-from simctl.limits import FILES_BYTES
+from simctl.limits import FILES_BYTES, PATH_NESTING
 
 _SHARED: Final = ("/home", "/root", "/shared", "/scratch")
 _BELOW_SHARED: Final = tuple(f"{root}/" for root in _SHARED)
@@ -110,6 +111,7 @@ _EVERYWHERE: Final = {
 }
 """The directories that every host has."""
 
+_SHOWN = 100
 _Entry = _File | _Directory
 _Key = tuple[str, str]
 
@@ -629,7 +631,10 @@ class DiskView:
             raise TypeError(f"expected a path, got {path!r}")
         if not path.startswith("/") and not self._work_dir:
             raise _error(EINVAL, path)
-        return Disk.resolve(path, self._work_dir or "/")
+        where = Disk.resolve(path, self._work_dir or "/")
+        if where.count("/") > PATH_NESTING:
+            raise _error(ENAMETOOLONG, f"{path[:_SHOWN]}…")
+        return where
 
     def _walk(self, where: str) -> None:
         """Check that every directory on the way is there and may be searched."""
@@ -675,6 +680,7 @@ class DiskView:
 
 
 _TEXTS: Final = {
+    ENAMETOOLONG: "File name too long",
     EACCES: "Permission denied",
     EEXIST: "File exists",
     EINVAL: "Expected an absolute path",

@@ -28,6 +28,8 @@ CLASSES = {
     "word": "a-zA-Z0-9_",
 }
 _HEAVY = 50_000
+_VARYING = 30
+_REPEATS_WHAT_VARIES = re.compile(r"[*+]\([^)]*[|*?]")
 _FOUND_FILES = 100_000
 
 
@@ -73,6 +75,9 @@ def fits(text: str, pattern: str, *, extended: bool = True) -> bool:
 def _check(text: str, pattern: str) -> None:
     if len(text) > _HEAVY and len(re.findall(r"[*+]", pattern)) > 2:  # noqa: PLR2004
         raise PatternTooHeavyError(f"a pattern with many * over more than {_HEAVY} characters")
+    if len(text) > _VARYING and _REPEATS_WHAT_VARIES.search(pattern):
+        told = f"a pattern that repeats one of several, over more than {_VARYING} characters"
+        raise PatternTooHeavyError(told)
 
 
 def _translated(
@@ -103,7 +108,21 @@ def _translated(
         else:
             out.append("." if char == "?" else re.escape(char))
         at += 1
-    return "".join(out), at
+    return _with_one_way(out, star), at
+
+
+def _with_one_way(atoms: list[str], star: str) -> str:
+    """Join the atoms of a pattern; of all its stars the last alone may be tried in several ways.
+
+    What stands between two stars fits best where it fits first.
+    """
+    places = [at for at, atom in enumerate(atoms) if atom == star]
+    if len(places) < 2 or any(atom.startswith("(") for atom in atoms):  # noqa: PLR2004 - two
+        return "".join(atoms)
+    ends = [*places[1:], len(atoms)]
+    between = ["".join(atoms[at + 1 : end]) for at, end in zip(places, ends, strict=True)]
+    first = "".join(f"(?>.*?{text})" for text in between[:-1])
+    return "".join(atoms[: places[0]]) + first + star + between[-1]
 
 
 def _group(pattern: str, at: int, *, lazy: bool) -> tuple[str, int]:

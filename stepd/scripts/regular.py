@@ -1,7 +1,8 @@
 """Regular expressions of POSIX, basic and extended, as grep, sed, awk and ``=~`` take them.
 
 They are translated for Python's matcher. Where an expression has a choice, the longest match
-counts, which that matcher does not look for by itself.
+counts, which that matcher does not look for by itself. An expression with which it could take for
+ever is run by a machine of ours, slowly but within bounds.
 """
 
 from __future__ import annotations
@@ -11,10 +12,24 @@ from functools import lru_cache
 
 import attrs
 
+from simctl.limits import EXPRESSION_NESTING
+from simctl.stepd.scripts.machine import (
+    Char,
+    Choice,
+    Group,
+    Node,
+    Place,
+    Repeat,
+    Same,
+    Sequence,
+    TooMuchError,
+    machine_of,
+    python_of,
+    repetitions,
+)
 from simctl.stepd.scripts.patterns import CLASSES
 
-_HEAVY = 5_000
-_REPEATED_TWICE = re.compile(r"\((?:[^()]|\([^()]*\))*[*+}](?:[^()]|\([^()]*\))*\)[*+{]")
+_MUCH = 10**8
 
 
 class RegularMistake(ValueError):
@@ -32,22 +47,22 @@ class Found:
 
 @attrs.frozen(kw_only=True)
 class Regular:
-    """A regular expression."""
+    """A regular expression: *node* is how it was read, *repeats* how many repetitions it has."""
 
     pattern: re.Pattern[str]
+    node: Node
     chooses: bool
-    heavy: bool
+    nested: bool
+    repeats: int
 
     def search(self, text: str, start: int = 0) -> Found | None:
         """Return the first and longest place in *text* that fits, from *start* on.
 
         Raises:
-            RegularMistake: It could take too long to find out.
+            RegularMistake: It would take too long to find out.
         """
-        if self.heavy and len(text) > _HEAVY:
-            raise RegularMistake(
-                f"a repetition in a repetition, in a text of more than {_HEAVY} characters"
-            )
+        if self._is_heavy(len(text)):
+            return self._search_slowly(text, start)
         found = self.pattern.search(text, start)
         if found is None:
             return None
@@ -62,11 +77,24 @@ class Regular:
 
     def matches(self, text: str) -> bool:
         """Return whether the expression fits anywhere in *text*."""
-        if self.heavy and len(text) > _HEAVY:
-            raise RegularMistake(
-                f"a repetition in a repetition, in a text of more than {_HEAVY} characters"
-            )
+        if self._is_heavy(len(text)):
+            return self._search_slowly(text, 0) is not None
         return self.pattern.search(text) is not None
+
+    def _is_heavy(self, length: int) -> bool:
+        """Whether trying all ways of a fit, as Python's matcher does, could take too long."""
+        return self.nested or (self.repeats > 1 and length ** (self.repeats + 1) > _MUCH)
+
+    def _search_slowly(self, text: str, start: int) -> Found | None:
+        flags = self.pattern.flags & re.IGNORECASE
+        try:
+            spans = machine_of(self.node, flags).search(text, start)
+        except TooMuchError as error:
+            raise RegularMistake(str(error)) from None
+        if spans is None:
+            return None
+        texts = tuple(text[low:high] if low >= 0 else "" for low, high in spans)
+        return Found(start=spans[0][0], end=spans[0][1], texts=texts)
 
 
 @lru_cache(maxsize=512)
@@ -76,22 +104,26 @@ def regular(text: str, *, extended: bool, ignores_case: bool = False) -> Regular
     Raises:
         RegularMistake: It is none.
     """
-    translated = _Translator(text, extended=extended).whole()
+    node = _Translator(text, extended=extended).whole()
+    translated = python_of(node)
     flags = re.IGNORECASE if ignores_case else re.NOFLAG
     try:
         pattern = re.compile(translated, flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise RegularMistake(f"{text}: invalid regular expression ({error})") from None
+    repeats, nested = repetitions(node)
     return Regular(
         pattern=pattern,
+        node=node,
         chooses="|" in translated,
-        heavy=_REPEATED_TWICE.search(translated) is not None,
+        nested=nested,
+        repeats=repeats,
     )
 
 
 @attrs.define
 class _Translator:
-    """Reads an expression from left to right and writes it for Python."""
+    """Reads an expression from left to right."""
 
     text: str
     extended: bool = attrs.field(kw_only=True)
@@ -99,7 +131,8 @@ class _Translator:
     depth: int = 0
     groups: int = 0
 
-    def whole(self) -> str:
+    def whole(self) -> Node:
+        """Read all of it."""
         out = self._choices()
         if self.at < len(self.text):
             raise RegularMistake(f"{self.text}: Unmatched ) or \\)")
@@ -113,48 +146,43 @@ class _Translator:
     def _skip(self) -> None:
         self.at += 1 if self.extended else 2
 
-    def _choices(self) -> str:
+    def _choices(self) -> Node:
         branches = [self._branch()]
         while self._is("|"):
             self._skip()
             branches.append(self._branch())
-        return "|".join(branches)
+        return Choice(tuple(branches)) if branches[1:] else branches[0]
 
-    def _branch(self) -> str:
-        out: list[str] = []
+    def _branch(self) -> Node:
+        out: list[Node] = []
         while self.at < len(self.text) and not self._is("|"):
             if self._is(")") and self.depth:
                 break
             if self._is(")") and not self.extended:
                 raise RegularMistake(f"{self.text}: Unmatched ) or \\)")
-            first = not out or out == ["^"]
+            first = not out or out == [Place("^")]
             atom = self._atom(first=first)
             out.append(self._repeated(atom))
-        return "".join(out)
+        return Sequence(tuple(out))
 
-    def _repeated(self, atom: str) -> str:
+    def _repeated(self, atom: Node) -> Node:
         """Read the repetitions behind an atom."""
-        while self.at < len(self.text) and atom not in ("^", "$"):
+        while self.at < len(self.text) and atom not in (Place("^"), Place("$")):
             char = self.text[self.at]
             if char == "*":
                 self.at += 1
-                atom = self._again(atom, "*")
+                atom = Repeat(atom, 0, None)
             elif (self._is("+") or self._is("?")) and (self.extended or char == "\\"):
                 sign = self.text[self.at] if self.extended else self.text[self.at + 1]
                 self._skip()
-                atom = self._again(atom, sign)
+                atom = Repeat(atom, int(sign == "+"), None if sign == "+" else 1)
             elif self._is("{"):
-                atom = self._again(atom, self._interval())
+                atom = Repeat(atom, *self._interval())
             else:
                 break
         return atom
 
-    @staticmethod
-    def _again(atom: str, sign: str) -> str:
-        wraps = atom[-1:] in "*+?}" and not atom.endswith(("\\*", "\\+", "\\?", "\\}"))
-        return f"(?:{atom}){sign}" if wraps else atom + sign
-
-    def _interval(self) -> str:
+    def _interval(self) -> tuple[int, int | None]:
         close = "}" if self.extended else "\\}"
         found = re.compile(r"(\d{0,3})(,?)(\d{0,3})" + re.escape(close)).match(
             self.text, self.at + (1 if self.extended else 2)
@@ -162,9 +190,13 @@ class _Translator:
         if not found or not (found[1] or found[2]):
             raise RegularMistake(f"{self.text}: Invalid content of {{ }}")
         self.at = found.end()
-        return "{" + (found[1] or "0") + found[2] + found[3] + "}"
+        least = int(found[1] or 0)
+        most = int(found[3]) if found[3] else None if found[2] else least
+        if most is not None and most < least:
+            raise RegularMistake(f"{self.text}: Invalid content of {{ }}")
+        return least, most
 
-    def _atom(self, *, first: bool) -> str:
+    def _atom(self, *, first: bool) -> Node:
         char = self.text[self.at]
         if self._is("("):
             return self._group()
@@ -174,51 +206,50 @@ class _Translator:
         if char == "[":
             return self._bracket()
         if char == ".":
-            return "."
+            return Char(".")
         if char == "^" and (self.extended or first):
-            return "^"
+            return Place("^")
         if char == "$" and (self.extended or self._ends()):
-            return "$"
-        if char in "*+?{" and self.extended and first:
-            if char == "{":
-                return "\\{"
+            return Place("$")
+        if char in "*+?" and self.extended and first:
             raise RegularMistake(f"{self.text}: a repetition of nothing")
-        return re.escape(char)
+        return Char(re.escape(char))
 
     def _ends(self) -> bool:
         return self.at >= len(self.text) or self._is("|") or self._is(")")
 
-    def _group(self) -> str:
+    def _group(self) -> Node:
         self._skip()
         self.depth += 1
+        if self.depth > EXPRESSION_NESTING:
+            raise RegularMistake(
+                f"{self.text}: more than {EXPRESSION_NESTING} groups in one another"
+            )
         self.groups += 1
+        number = self.groups
         inner = self._choices()
         if not self._is(")"):
             raise RegularMistake(f"{self.text}: Unmatched ( or \\(")
         self._skip()
         self.depth -= 1
-        return f"({inner})"
+        return Group(number, inner)
 
-    def _escaped(self) -> str:
+    def _escaped(self) -> Node:
         behind = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if not behind:
             raise RegularMistake(f"{self.text}: Trailing backslash")
         if behind in "wWsSbB":
-            return "\\" + behind
+            return (Place if behind in "bB" else Char)("\\" + behind)
         if behind in "<>":
-            return "\\b(?=\\w)" if behind == "<" else "\\b(?<=\\w)"
+            return Place("\\b(?=\\w)" if behind == "<" else "\\b(?<=\\w)")
         if behind in "123456789":
             if int(behind) > self.groups:
                 raise RegularMistake(f"{self.text}: Invalid back reference")
-            return "\\" + behind
-        if behind == "n":
-            return "\\n"
-        if behind == "t":
-            return "\\t"
-        return re.escape(behind)
+            return Same(int(behind))
+        return Char({"n": "\\n", "t": "\\t"}.get(behind) or re.escape(behind))
 
-    def _bracket(self) -> str:
+    def _bracket(self) -> Node:
         negated = self.text[self.at : self.at + 1] == "^"
         self.at += negated
         members: list[str] = []
@@ -229,7 +260,7 @@ class _Translator:
                 raise RegularMistake(f"{self.text}: Unmatched [, [^, [:, [., or [=")
             if char == "]" and not first:
                 self.at += 1
-                return f"[{'^' if negated else ''}{''.join(members)}]"
+                return Char(f"[{'^' if negated else ''}{''.join(members)}]")
             first = False
             if self.text.startswith("[:", self.at):
                 end = self.text.find(":]", self.at)

@@ -76,6 +76,9 @@ _US = 1_000_000
 _FIRST_SUBSTITUTED = 63
 _ENDING = (EndingError, TooLongError, PatternTooHeavyError)
 _SKIPPING = (ExpansionError, ArithmeticMistake, SkippedLine)
+_WEIGHT_OF_TEXT = 3
+"""How many commands in one another a text counts for that is read while the script runs."""
+
 _NOTHING = OpenFile(path="/dev/null", mode="read")
 
 
@@ -733,11 +736,13 @@ class Shell:
         state.arguments = arguments or state.arguments
         state.streams, state.source = streams, name
         state.status = 0
+        self._depth += _WEIGHT_OF_TEXT
         try:
             return await self._run_lines(commands)
         except Returned as end:
             return end.status
         finally:
+            self._depth -= _WEIGHT_OF_TEXT
             changed = state.arguments
             state.arguments, state.streams, state.source = kept
             state.arguments = kept[0] if arguments else changed
@@ -748,9 +753,11 @@ class Shell:
         state = self.state
         kept, state.streams = state.streams, streams
         state.status = 0
+        self._depth += _WEIGHT_OF_TEXT
         try:
             return await self._run_lines(commands)
         finally:
+            self._depth -= _WEIGHT_OF_TEXT
             state.streams = kept
 
     async def _show(self, words: list[str] | tuple[str, ...], before: str = "") -> None:

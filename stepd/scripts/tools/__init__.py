@@ -201,6 +201,7 @@ _KNOWN: dict[str, _Known] = {
     "mv": _Known(
         spec=Spec(flags="fnvT", valued="t", long=_long(force="f", no_clobber="n")), main="files.mv"
     ),
+    "ln": _Known(spec=Spec(flags="sfnrvT"), main="files.ln", check="files.check_ln"),
     "touch": _Known(spec=Spec(flags="c", long=_long(no_create="c")), main="files.touch"),
     "ls": _Known(
         spec=Spec(flags="1aAdrRpF", long=_long(all="a", almost_all="A", reverse="r")),

@@ -157,10 +157,20 @@ async def cp(tool: Tool, options: Options) -> int:
     recursive = any(letter in options for letter in "rRa")
     status = 0
     for source, target in _places(tool, options):
+        if recursive and _lies_within(tool, source, target):
+            await tool.err(f"cp: cannot copy a directory, '{source}', into itself, '{target}'")
+            status = 1
+            continue
         if wrong := await _copy(tool, source, target, options, recursive=recursive):
             await tool.err(f"cp: {wrong}")
             status = 1
     return status
+
+
+def _lies_within(tool: Tool, source: str, target: str) -> bool:
+    """Tell whether a target is below what would be copied or moved there."""
+    info, there = tool.host.info(source), tool.host.absolute(source).rstrip("/") + "/"
+    return info is not None and info.is_dir and tool.host.absolute(target).startswith(there)
 
 
 async def mv(tool: Tool, options: Options) -> int:
@@ -188,12 +198,23 @@ async def _move(tool: Tool, source: str, target: str, options: Options) -> str:
         if wrong := tool.host.change("rename", source, target):
             return f"cannot move '{source}' to '{target}': {wrong}"
         return ""
-    if tool.host.absolute(target).startswith(tool.host.absolute(source).rstrip("/") + "/"):
+    if _lies_within(tool, source, target):
         return f"cannot move '{source}' to a subdirectory of itself, '{target}'"
     if there is not None and (not there.is_dir or tool.host.names(target)):
         return f"cannot move '{source}' to '{target}': Directory not empty"
     wrong = await _copy(tool, source, target, Options(given=(), operands=()), recursive=True)
     return wrong or await _remove(tool, source, Options(given=(), operands=()), recursive=True)
+
+
+def check_ln(options: Options) -> None:
+    """Refuse all links: simulated disks have none."""
+    raise ToolMistake("ln: links are not simulated; cp, or cp -r, makes a copy")
+
+
+async def ln(tool: Tool, options: Options) -> int:
+    """Make no link, and say so."""
+    check_ln(options)
+    return 1
 
 
 async def touch(tool: Tool, options: Options) -> int:

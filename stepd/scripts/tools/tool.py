@@ -14,6 +14,9 @@ import attrs
 from simctl.limits import OUTPUT_CHARACTERS, TOOL_CHARACTERS
 from simctl.stepd.scripts.host import CLOSED, Redirects, ShellHost, Stream
 
+_LEAST_WRITTEN = 512
+"""How many characters a shorter text counts for, so that short ones have an end as well."""
+
 _NEGATIVE = re.compile(r"-\.?\d")
 
 
@@ -142,7 +145,7 @@ class Tool:
     async def out(self, text: str) -> None:
         """Write to the standard output."""
         if text:
-            self.written += len(text)
+            self.written += max(len(text), _LEAST_WRITTEN)
             if self.written > TOOL_CHARACTERS:
                 raise ToolMistake(
                     f"{self.name}: it has written more than {TOOL_CHARACTERS} characters and ends"
