@@ -5,7 +5,8 @@ as well, and both are told in the trace.
 """
 
 import reprlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Final, Protocol
@@ -144,7 +145,8 @@ class Hooks:
         self._may_change_env = True
         self.wants_layout = False
         """Whether the switch plugin is given the layout of steps, as real Slurm's is."""
-        self.observer: Observer | None = None
+        self.observers: list[Observer] = []
+        """Those who look at each call from close by, one after another."""
         self.values = False
         """Whether the trace tells what calls hand out and leave behind."""
         self.watch: Callable[[Process, str, str, Any], None] | None = None
@@ -155,6 +157,15 @@ class Hooks:
         """Calls that wait for something: virtual time, a message, an event."""
         self._own_places = {key: own.places(model) for key, own in OWN.items()}
         self._places = {name: point.places(model) for name, point in (ALL | OPTIONAL).items()}
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """Let nobody look at the calls meanwhile: an observer makes them for its own sake."""
+        aside, self.observers = self.observers, []
+        try:
+            yield
+        finally:
+            self.observers = aside
 
     def permit(self, point: Point) -> None:
         """Let a function be called as in model guide, for the sake of an option, in any model."""
@@ -374,7 +385,7 @@ class Hooks:
         error: SlurmError | None = None
         died: DiedError | None = None
         problem, injected = "", False
-        seen: Any = None
+        seen: list[tuple[Observer, Any]] = []
         instance = getattr(method, "__self__", None)
         values_before: ValuesBefore | None = None
         if self.values and trace.recording:
@@ -384,8 +395,10 @@ class Hooks:
             result = await self._strike(call) if faults.rules or faults.asked else None
             injected = result is not None
             if result is None:
-                if self.observer is not None:
-                    seen = self.observer.before(point, name, who, instance, values)
+                for each in self.observers:
+                    found = each.before(point, name, who, instance, values)
+                    if found is not None:
+                        seen.append((each, found))
                 result = method(*values)
                 if type(result) is CoroutineType:
                     result = await self._see_through(call, result)
@@ -421,14 +434,14 @@ class Hooks:
             who.cause = call.enter
             if values_before is not None:
                 values_before.forget()
-            if seen is not None and self.observer is not None:
-                self.observer.after(seen, point, who, instance, values, SLURM_SUCCESS, None, "")
+            for each, found in seen:
+                each.after(found, point, who, instance, values, SLURM_SUCCESS, None, "")
             raise
         except BaseException as raised:  # noqa: BLE001 - a plugin never takes a daemon down
             problem = told_failure(raised)
             result = SLURM_ERROR
-        if seen is not None and self.observer is not None:
-            self.observer.after(seen, point, who, instance, values, result, error, problem)
+        for each, found in seen:
+            each.after(found, point, who, instance, values, result, error, problem)
         if error is not None or (type(result) is int and result < 0):
             who.errno = error.errno if error is not None else 0
             who.why = error.message if error is not None else ""

@@ -86,6 +86,18 @@ INIT = "def switch_p_job_init(self, switch_job, uid):\n        pass"
 FREE = "def switch_p_free_jobinfo(self, switch_job):\n        pass"
 BUILD = 'switch_job["nodes"] = nodelist'
 SAVE = 'disk().write(f"{dir_name}/links", buf.data())'
+_ASKS = """self.ready = uid
+
+    def switch_p_job_postfini(self, switch_job, pgid, job_id, step_id):
+        ready = getattr(self, "ready", None)"""
+_BEATS = """
+        from simctl.plugin import start
+        self.card = "hca0"
+        start(self.beat)
+
+    async def beat(self):
+        import time
+        time.sleep(0.3)"""
 ATTACH = 'switch_job["links"][rank]'
 UNPACKED = "[buffer.unpack16() for _ in range(buffer.unpack32())]"
 
@@ -127,7 +139,9 @@ def test_a_correct_plugin_with_counters_and_a_log_is_fine(tmp_path: Path) -> Non
         ),
         (ATTACH, ATTACH.replace("rank", "procid"), "wrong-rank", "job_attach"),
         (INIT, INIT.replace("pass", "log = str(self.card)"), "wrong-process", "job_init"),
+        (INIT, INIT.replace("pass", _ASKS), "wrong-process", "job_postfini"),
         (BUILD, BUILD + "\n        import time; time.sleep(1.5)", "real-time", "build_jobinfo"),
+        ('self.card = "hca0"', _BEATS, "real-time", "beat"),
         (
             TAKE,
             "import random; random.shuffle(self.idle); " + TAKE,

@@ -3,6 +3,7 @@
 import time  # noqa: TID251 - a check is bounded on the wall clock
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -21,6 +22,7 @@ from simctl.testing.plugin_check.mistakes import (
     BREAKS,
     EARLY_ENVIRONMENT,
     HANGS,
+    REAL_TIME,
     RULES,
     SHARED,
     STALLS,
@@ -29,7 +31,7 @@ from simctl.testing.plugin_check.mistakes import (
     place,
 )
 from simctl.testing.plugin_check.mistakes import place_in as _place_in
-from simctl.testing.plugin_check.observe import Observer
+from simctl.testing.plugin_check.observe import SLEEPS_S, Observer
 from simctl.testing.plugin_check.wall import sleeps_noted
 from simctl.testing.plugin_check.watching import watched
 from simctl.wire.ids import SECOND
@@ -128,6 +130,7 @@ class Bench:
         self._ends_s = time.process_time() + BUDGET_S
         self._ends_at_last_s = time.monotonic() + _LAST_S
         self._over = False
+        self._asleep: set[tuple[str, str]] = set()
         self._found: list[tuple[str, Mistake]] = []
 
     @property
@@ -200,13 +203,14 @@ class Bench:
         world.trace.add_sink(took)
         if events:
             world.trace.add_sink(world.events.append)
-        world.site.hooks.observer = observer
+        world.site.hooks.observers = [observer]
         observer.new_run(name)
         if prepare is not None:
             prepare(world)
+        asleep = partial(self._note_thread_asleep, model)
         locks = LockWatch(world, files) if files else nullcontext()
         try:
-            with sleeps_noted(self.kind, observer.note_sleep), locks:
+            with sleeps_noted(self.kind, observer.note_sleep, asleep), locks:
                 result = world.run()
         except PluginError as error:
             self._blame_open(world, BREAKS, str(error), model)
@@ -230,6 +234,13 @@ class Bench:
             for line in result.stalled:
                 self._blame_open(world, STALLS, f"in '{name}' the cluster stalled: {line}", model)
         return Ran(name=name, model=model, result=result, events=world.events, world=world)
+
+    def _note_thread_asleep(self, model: str, seconds: float, function: str, where: str) -> None:
+        """Note that a thread of the plugin has slept on the wall clock."""
+        if seconds >= SLEEPS_S and (model, where) not in self._asleep:
+            self._asleep.add((model, where))
+            what = f"blocks on the wall clock in a thread: {seconds:g} s, and the daemon with it"
+            self.blame(REAL_TIME, function, what, model=model, where=where)
 
     def blame(
         self,

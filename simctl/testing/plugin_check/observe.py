@@ -38,7 +38,7 @@ from simctl.wire.errno import SlurmError, errno_name
 _SLOW_S: Final = 0.5
 """What a call may take on the wall clock: this machine may be busy."""
 
-_SLEEPS_S: Final = 0.05
+SLEEPS_S: Final = 0.05
 _KNOWN: Final = 12
 _LAZY_AT_MOST: Final = 3
 _AT_THE_START: Final = frozenset({"init", "__init__"})
@@ -290,7 +290,7 @@ class Observer:
         self._count(call, who)
         self._judge_answer(call, point, who, error, problem)
         self._judge_changes(call, point, who, values)
-        if call.slept_s >= _SLEEPS_S and not problem:
+        if call.slept_s >= SLEEPS_S and not problem:
             call.tally.blame(
                 REAL_TIME,
                 f"blocks on the wall clock: {_roughly(call.slept_s)} a call, which in the "
@@ -449,9 +449,10 @@ class Observer:
         # An attribute of a credential may have the name of one of the plugin: the code is looked
         # at only where nothing is known of what is read.
         noted = "__getattribute__" in vars(self.kind) or issubclass(self.kind, CompiledPlugin)
-        for name in sorted(
-            reads & call.kept_before.keys() if noted else self._reads[call.function]
-        ):
+        there = call.kept_before.keys()
+        # What is not there was asked for by `hasattr`, or with a default.
+        asked = {name for name in reads if name in there or not hasattr(self.kind, name)}
+        for name in sorted(asked if noted else self._reads[call.function]):
             write = known.get(name)
             if write is None or write.function in _AT_THE_START:
                 key = (call.function, name, who.role)

@@ -5,19 +5,31 @@ import sys
 import time  # noqa: TID251 - what a plugin may have called
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
 @contextmanager
-def sleeps_noted(kind: type[Any], note: Callable[[float], bool]) -> Iterator[None]:
+def sleeps_noted(
+    kind: type[Any],
+    note: Callable[[float], bool],
+    in_thread: Callable[[float, str, str], None],
+) -> Iterator[None]:
     """Let calls of `time.sleep` be noted where *note* says that a plugin's call is under way.
 
-    A plugin's module may have the function under a name of its own.
+    Others of the plugin's module are those of its threads: *in_thread* is told the seconds, the
+    function and the place. A plugin's module may have the function under a name of its own.
     """
     real = time.sleep
 
     def sleep(seconds: Any, /) -> None:
-        if not note(seconds):
+        if note(seconds):
+            return
+        caller = sys._getframe(1)
+        code = caller.f_code
+        if code.co_filename == getattr(module, "__file__", None):
+            in_thread(seconds, code.co_name, f"{Path(code.co_filename).name}:{caller.f_lineno}")
+        else:
             real(seconds)
 
     module = inspect.getmodule(kind) or sys.modules[__name__]

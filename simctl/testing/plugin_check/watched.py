@@ -1,46 +1,20 @@
-"""Run a trial on a bench with one more look: a watch of the plugin class's own."""
+"""Run a trial on a bench with one more observer: that of the plugin class."""
 
 import sys
 from collections.abc import Awaitable, Callable
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from simctl.kernel.events import Event
-from simctl.kernel.procs import Process, RunsAs
-from simctl.plugins.points.declare import Point
+from simctl.kernel.procs import RunsAs
+from simctl.plugins.hooks import Observer
 from simctl.scenario.model import Scenario
 from simctl.testing.plugin_check.bench import Bench
 from simctl.testing.plugin_check.observe import rule_of
-from simctl.wire.errno import SlurmError
 from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
-
-
-class Watch(Protocol):
-    """Somebody who looks at calls beside the bench's own observer."""
-
-    own: bool
-    """Whether the calls at present are made by the check itself, and are nobody else's business."""
-
-    def before(
-        self, point: Point | None, name: str, who: Process, instance: Any, values: tuple[Any, ...]
-    ) -> Any:
-        """Look at what a call finds."""
-
-    def after(
-        self,
-        before: Any,
-        point: Point | None,
-        who: Process,
-        instance: Any,
-        values: tuple[Any, ...],
-        result: Any,
-        error: SlurmError | None,
-        problem: str,
-    ) -> None:
-        """Look at what a call has left."""
 
 
 @attrs.define(kw_only=True)
@@ -73,7 +47,7 @@ def run_watched(
     text: str | Scenario,
     *,
     model: str,
-    watch: Watch,
+    watch: Observer,
     files: frozenset[str],
     until_s: float,
     light: bool = False,
@@ -98,8 +72,8 @@ def run_watched(
     """
 
     def prepare(world: World) -> None:
-        first = None if light else world.site.hooks.observer
-        world.site.hooks.observer = _Both(first, watch)
+        hooks = world.site.hooks
+        hooks.observers = [*(() if light else hooks.observers), watch]
         if body is not None:
             beside(world, body)
 
@@ -164,25 +138,4 @@ class LinesRun:
         return self._line
 
 
-class _Both:
-    """Hands each call to two observers."""
-
-    def __init__(self, first: Any, watch: Watch) -> None:
-        self._first = first
-        self._watch = watch
-
-    def before(self, *call: Any) -> Any:
-        if self._watch.own:
-            return None
-        seen = None if self._first is None else self._first.before(*call)
-        return seen, self._watch.before(*call)
-
-    def after(self, before: Any, *outcome: Any) -> None:
-        first, second = before
-        if first is not None:
-            self._first.after(first, *outcome)
-        if second is not None:
-            self._watch.after(second, *outcome)
-
-
-__all__ = ["LinesRun", "Run", "Watch", "beside", "run_watched", "script_of"]
+__all__ = ["LinesRun", "Run", "beside", "run_watched", "script_of"]

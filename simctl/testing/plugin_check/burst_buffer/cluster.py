@@ -151,7 +151,7 @@ def run_cluster(
     )
     events: list[Event] = []
     world.trace.add_sink(events.append)
-    world.site.hooks.observer = observer
+    world.site.hooks.observers = [] if observer is None else [observer]
     if body is not None:
         beside(world, body)
     with LinesRun(files) as noted:

@@ -127,7 +127,7 @@ def probing(
 
     async def body(world: World) -> None:
         listener = _Listener()
-        world.site.hooks.observer = listener
+        world.site.hooks.observers = [listener]
 
         async def probe(directive: Directive) -> Answer:
             desc = SubmittedJob(

@@ -38,9 +38,6 @@ class Watch:
     faults: dict[tuple[str, str], str] = attrs.field(factory=dict)
     """What was wrong with a call, by rule and function."""
 
-    own: bool = False
-    """The check itself calls nothing of such a plugin."""
-
     packed: list[BurstBufferInfo] = attrs.field(factory=list)
     sizes: set[int] = attrs.field(factory=set)
     counted: set[int] = attrs.field(factory=set)

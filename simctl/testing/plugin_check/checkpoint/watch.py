@@ -38,14 +38,12 @@ class Watch:
 
     kept: dict[str, int | float] = attrs.field(factory=dict)
     instance: Any = None
-    own: bool = False
-    """Whether the calls at present are made by the check itself."""
 
     def before(
         self, point: Point | None, name: str, who: Process, instance: Any, values: tuple[Any, ...]
     ) -> Any:
         """Look at what a call finds."""
-        if self.own or not isinstance(instance, self.kind):
+        if not isinstance(instance, self.kind):
             return None
         if who.role == "slurmctld":
             self.instance = instance
@@ -86,8 +84,7 @@ class Watch:
 
     async def look_at_records(self, world: World) -> None:
         """Copy each record there is, and pack and unpack it; hold what comes back against it."""
-        self.own = True
-        try:
+        with world.site.hooks.unobserved():
             held: dict[int, str] = {}
             for name, record, arguments in _records(world):
                 if record.value is None or await self._is_under_way(world, arguments):
@@ -101,8 +98,6 @@ class Watch:
                     )
                 await self._look_at_copy(world, name, record)
                 await self._look_at_round_trip(world, name, record)
-        finally:
-            self.own = False
 
     @staticmethod
     async def _is_under_way(world: World, arguments: tuple[Any, ...]) -> bool:

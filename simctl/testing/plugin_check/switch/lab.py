@@ -166,7 +166,8 @@ async def work(bench: Bench, driver: Driver, lab: Lab, shape: tuple[str, int, in
         await driver.end(who)
     who = await driver.process("slurmctld")
     if who is not None:
-        await _many(bench, driver, who, lab, shape[0])
+        with driver.hooks.unobserved():
+            await _many(bench, driver, who, lab, shape[0])
         await driver.end(who)
     for tasks in (3, 5):
         await _exhaust(bench, driver, lab, shape[0], tasks)
@@ -342,7 +343,6 @@ def _numbers(value: Any, path: tuple[Any, ...]) -> dict[tuple[Any, ...], int]:
 
 async def _many(bench: Bench, driver: Driver, who: Process, lab: Lab, nodes: str) -> None:
     """Run very many steps one after another: with nothing held, none may be refused."""
-    observer, driver.hooks.observer = driver.hooks.observer, None
     ends_s = bench.clock_s() + _LOOP_S
     for number in range(1, _CYCLES_AT_MOST + 1):
         held, fine = await build(driver, who, nodes, _TASKS)
@@ -353,7 +353,6 @@ async def _many(bench: Bench, driver: Driver, who: Process, lab: Lab, nodes: str
             break
         if bench.clock_s() > ends_s:
             break
-    driver.hooks.observer = observer
 
 
 async def _exhaust(
@@ -369,7 +368,14 @@ async def _exhaust(
     # What is made at the first step is there before.
     first, _ = await build(driver, who, nodes, tasks)
     await complete(driver, who, first, nodes)
-    observer, driver.hooks.observer = driver.hooks.observer, None
+    with driver.hooks.unobserved():
+        await _fill(bench, driver, who, lab, nodes, tasks, full)
+    await driver.end(who)
+
+
+async def _fill(
+    bench: Bench, driver: Driver, who: Process, lab: Lab, nodes: str, tasks: int, full: str
+) -> None:
     start = kept(who)
     held: list[tuple[Handle, str]] = []
     given: dict[tuple[Any, ...], set[Any]] = {}
@@ -403,8 +409,6 @@ async def _exhaust(
         await complete(driver, who, each, where)
     if lab.half_failed:
         _note_half(lab, start, kept(who))
-    driver.hooks.observer = observer
-    await driver.end(who)
 
 
 async def _carried(driver: Driver, who: Process, lab: Lab, held: Handle) -> None:
