@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from simctl.plugins.importing import find
+from simctl.testing.plugin_check.canon import plain
 from simctl.testing.plugin_check.check import check_plugin
+from simctl.testing.plugin_check.switch.compare import values_in_rows
 
 GOOD = '''
 """A switch plugin that gives each task a link of the fabric."""
@@ -156,6 +158,19 @@ def test_each_mistake_is_found_once_for_its_reason(
 ) -> None:
     """One mistake is one entry."""
     assert rules(tmp_path, (old, new)) == {rule: function}
+
+
+class Row:
+    """A part of a credential."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.speed = number, 100
+
+
+def test_what_tasks_get_may_be_in_objects_of_a_list() -> None:
+    """One for each rank: ranks that got the same are told by them as by plain numbers."""
+    credential = plain({"rows": (Row(4), Row(5)), "nodes": "n1", "keys": [{"key": 7}, {"key": 8}]})
+    assert values_in_rows(credential) == [{4, 5}, {100}, {7, 8}]
 
 
 def test_sleeping_in_slurmctld_is_summed(tmp_path: Path) -> None:

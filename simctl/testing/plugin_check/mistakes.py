@@ -222,7 +222,7 @@ SHARED: Final = rule(
     rank=1,
     explains=(
         *("pack-unpack", "copy", "wrong-rank", "given-twice", "never-freed", "lost-at-restart"),
-        *("leaks-on-failure", "freed-early", "freed-twice"),
+        *("leaks-on-failure", "freed-early", "freed-twice", "chance"),
     ),
     cost="in Slurm every process has its own copy: what one stores there the others never see",
     remedy="keep it on self, and carry what others need in the credential or a file",

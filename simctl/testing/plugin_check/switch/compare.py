@@ -59,6 +59,22 @@ def values_by_field(credential: Any) -> dict[tuple[Any, ...], set[Any]]:
     return found
 
 
+def values_in_rows(value: Any) -> list[set[Any]]:
+    """Return the values that objects or dicts of one list have in each of their fields."""
+    if isinstance(value, tuple):
+        return values_in_rows(value[1])
+    if isinstance(value, dict):
+        return [found for part in value.values() for found in values_in_rows(part)]
+    rows = value if isinstance(value, list) else []
+    fields: dict[Any, set[Any]] = {}
+    for row in rows:
+        parts = row[1] if isinstance(row, tuple) else row
+        for name, part in parts.items() if isinstance(parts, dict) else ():
+            if isinstance(part, _SCALARS):
+                fields.setdefault(name, set()).add(part)
+    return list(fields.values())
+
+
 def exclusive_fields(one: Any, other: Any) -> dict[tuple[Any, ...], bool]:
     """Return fields whose values are all different in two steps of one shape, built in a row."""
     mine, theirs = values_by_field(one), values_by_field(other)

@@ -11,7 +11,7 @@ from simctl.plugins.hooks import Handle
 from simctl.testing.plugin_check.canon import leaves
 from simctl.testing.plugin_check.mistakes import NO_ROUND_TRIP
 from simctl.testing.plugin_check.observe import Call
-from simctl.testing.plugin_check.switch.compare import differences, values_by_field
+from simctl.testing.plugin_check.switch.compare import differences, values_by_field, values_in_rows
 from simctl.testing.plugin_check.switch.lab import Lab
 from simctl.testing.plugin_check.switch.rules import COPIES, EARLY, LOST, RANK, TWICE
 
@@ -195,7 +195,10 @@ def ranks(calls: Sequence[Call]) -> Iterator[Found]:
             slots = next(
                 (
                     values
-                    for values in values_by_field(given[0].given).values()
+                    for values in (
+                        *values_by_field(given[0].given).values(),
+                        *values_in_rows(given[0].given),
+                    )
                     if len(values) == count and {str(each) for each in values} >= set(by_rank)
                 ),
                 None,
