@@ -1,22 +1,17 @@
-"""Limits at their edges: below, at and above, in one table; and what nearly is something.
+"""Limits at their edges: below, at and above, in one table.
 
 A new limit gets a row of `LIMITS`. What takes more than a number is tested by itself, below or
 where the rest of its subject is.
 """
 
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import pytest
 
-from simctl.ctld.nodes.leftovers import belongs
-from simctl.ctld.steps import step_queue
-from simctl.nodes.prologs import Prologs
 from simctl.nodes.spool import Spool
 from simctl.orderings.observed import arg
-from simctl.wire import states
 from simctl.wire.conf.slurm_conf import SlurmConf
 from tests.cluster import TWO_NODES, Ran, run
 
@@ -177,6 +172,18 @@ LIMITS: dict[str, Limit] = {
         lambda n: timeline("0 alice sbatch -t1 --wrap 'sleep 500'", head=conf(OverTimeLimit=n)),
         ends,
         {0: [90], 1: [150], 2: [210]},
+    ),
+    "a deadline that comes with the check of the limit, at 150 s, ends its job first": Limit(
+        lambda n: timeline(f"0 alice sbatch -t2 --deadline=now+{n} --wrap 'sleep 600'"),
+        lambda ran: [(row.state, at) for row, at in zip(ran.result.rows, ends(ran), strict=True)],
+        {
+            119: [],
+            120: [("DEADLINE", 120)],
+            121: [("DEADLINE", 150)],
+            149: [("DEADLINE", 150)],
+            150: [("DEADLINE", 150)],
+            151: [("TIMEOUT", 150)],
+        },
     ),
     "a reservation's length: a job in it lasts no longer": Limit(
         lambda n: timeline(
@@ -352,97 +359,6 @@ def test_slurmd_remembers_credentials_for_seven_minutes(later_s: int, kept: bool
     assert spool.use((1, 0, 0, 7), now_us) is not kept
 
 
-def test_a_job_that_has_run_again_is_kept_for_minjobage_from_its_last_end() -> None:
-    """When it would have been forgotten after its first run it is over, and young."""
-    ran = run(
-        timeline(
-            "0 alice sbatch --wrap 'sleep 20'",
-            "180 root scontrol requeue 1",
-            "400 alice scontrol show job 1",
-            head=conf(MinJobAge=300),
-        )
-    )
-    first, again = seconds(ran, "job_state", args_to="COMPLETED")
-    assert first < 30
-    assert 300 < again < 360
-    assert ran.result.commands[2].exit == 0
-    assert seconds(ran, "slurm_ckpt_free_job") == [-(-(again + 300) // 60) * 60]
-
-
-def test_no_srun_is_woken_while_its_job_is_suspended() -> None:
-    """It could only be told to wait on: a step ends before its tasks are stopped."""
-    ran = run(
-        "programs: {./heedless: {runs: 11s, on_signal: {TSTP: ignore}}}\n"
-        + timeline(
-            "0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive ./heedless & sleep 1; "
-            "srun -n4 --exclusive sleep 5 & wait'",
-            "10 root scontrol suspend 1",
-            "40 root scontrol resume 1",
-        )
-    )
-    assert seconds(ran, "step_state", step="1.0", args_to="COMPLETED") == [11]
-    assert not [at for at in seconds(ran, "SRUN_STEP_SIGNAL", phase="send") if at < 40]
-    assert ran.job()[0] == "COMPLETED"
-
-
-@pytest.mark.parametrize(
-    ("state", "run_of_node", "nodes", "completing", "right"),
-    [
-        (states.RUNNING, 1, ["n1", "n2"], (), True),
-        (states.RUNNING, 0, ["n1", "n2"], (), False),
-        (states.RUNNING, 2, ["n1", "n2"], (), False),
-        (states.RUNNING, 1, ["n2"], (), False),
-        (states.PENDING, 1, ["n1"], (), False),
-        (states.PENDING, 1, [], ("n1",), True),
-        (states.PENDING, 0, [], ("n1",), False),
-        (states.DONE[states.JobBase.COMPLETED], 1, ["n1"], (), False),
-        (states.DONE[states.JobBase.COMPLETED], 1, ["n1"], ("n1",), True),
-    ],
-)
-def test_a_node_has_a_right_to_the_run_that_is_there_now_and_to_no_other(
-    state: Any, run_of_node: int, nodes: list[str], completing: tuple[str, ...], right: bool
-) -> None:
-    """Of a job whose second run is the one that counts; while it ends, where it has yet to."""
-    there = {name: SimpleNamespace(name=name) for name in ("n1", "n2")}
-    job = SimpleNamespace(
-        restart_cnt=1,
-        state=state,
-        nodes=[there[name] for name in nodes],
-        completing_nodes=dict.fromkeys(completing),
-    )
-    assert belongs(cast("Any", job), cast("Any", there["n1"]), run_of_node) is right
-
-
-def test_a_prolog_is_under_way_until_the_launches_that_wait_for_it_are_made() -> None:
-    """Its end may be known before they are: the job is starting all the same."""
-    site: Any = SimpleNamespace(
-        conf=SimpleNamespace(prolog="/p"), trace=SimpleNamespace(join=lambda *_: None)
-    )
-    slurmd: Any = SimpleNamespace(cause=0)
-    waiting = Prologs(site, slurmd, cast("Any", None), {(1, 0): 0})
-    assert not waiting.under_way((1, 0))
-    made = []
-
-    async def launch() -> None:
-        made.append(1)
-
-    waiting._prologs[1, 0].waiting.append((launch, 0))
-    assert waiting.under_way((1, 0))
-    with pytest.raises(StopIteration):
-        waiting.go_on((1, 0)).send(None)
-    assert made
-    assert not waiting.under_way((1, 0))
-
-
-def test_a_srun_that_asks_again_for_its_step_keeps_its_place() -> None:
-    """Who waits longest is woken first, however often it has asked in vain."""
-    job: Any = SimpleNamespace(step_waiters={})
-    sruns: list[Any] = ["first", "second", "third"]
-    for now_us, srun in enumerate([*sruns, sruns[0], sruns[1]]):
-        step_queue.wait(cast("Any", SimpleNamespace(now_us=now_us)), job, srun)
-    assert list(job.step_waiters) == sruns
-
-
 @pytest.mark.parametrize(
     ("from_s", "minutes", "free"),
     [(59, 1, True), (60, 1, True), (61, 1, False), (239, 1, False), (240, 1, True), (241, 1, True)],
@@ -481,151 +397,3 @@ def test_a_job_is_said_to_start_in_the_moment_in_which_a_reservation_ends() -> N
         timeline(RESERVED_2_TO_4_MINUTES, "70 alice sbatch --test-only -w n1 -t5 --wrap 'sleep 3'")
     )
     assert "to start at 2026-01-01T00:04:00 " in ran.stderr(1)
-
-
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_what_ran_before_a_suspension_leaves_out_those_before_it(model: str) -> None:
-    """SecsPreSuspend and RunTime count what the job ran; its next run counts anew."""
-    ran = run(
-        timeline(
-            "0 alice sbatch --wrap 'sleep 100'",
-            "10 root scontrol suspend 1",
-            "20 root scontrol resume 1",
-            "35 root scontrol suspend 1",
-            "36 root scontrol show job 1",
-            "40 root scontrol requeue 1",
-            "190 root scontrol show job 1",
-            "200 root scontrol suspend 1",
-            "201 root scontrol show job 1",
-            "202 root scontrol resume 1",
-        ),
-        model=model,
-    )
-    first, before, second = (each.stdout for each in ran.result.commands if "show" in each.command)
-    assert "SecsPreSuspend=25 " in first
-    assert "RunTime=00:00:25 " in first
-    assert "SecsPreSuspend=0 " in before
-    began_us = [each.time_us for each in ran.all("job_state", args_to="RUNNING")][2]
-    assert f"SecsPreSuspend={(200_000_000 - began_us) // 1_000_000} " in second
-    assert f"RunTime=00:00:{201 - began_us // 1_000_000 - 1} " in second
-
-
-def test_a_step_that_was_never_made_is_not_over() -> None:
-    """A step that is over is told apart from one that has never been."""
-    steps = ("1.0", "1.1", "1.2", "2.0")
-    ran = run(
-        timeline(
-            "0 alice sbatch --wrap 'srun sleep 5; sleep 60'",
-            "0 alice sbatch --wrap 'sleep 60'",
-            *(f"20 alice scancel {step}" for step in steps),
-        )
-    )
-    over, *others = ran.result.commands[2:]
-    assert over.exit != others[0].exit
-    assert "Invalid job id specified" not in over.stderr
-    assert all("Invalid job id specified" in each.stderr for each in others)
-
-
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_what_is_left_in_a_step_is_killed_before_the_switch_hears_of_its_end(model: str) -> None:
-    """A task ends and leaves a program behind: postfini comes once nothing of the step runs."""
-    ran = run(
-        'files: {/home/alice/left.sh: "#!/bin/sh\\nsleep 100 &\\nexit 0\\n"}\n'
-        "slurm_conf: {SwitchType: switch/elan}\n"
-        + timeline("0 alice srun -N2 /home/alice/left.sh"),
-        model=model,
-    )
-    for node in ("n1", "n2"):
-        ends = ran.all("exit", daemon="task", node=node)
-        assert len(ends) == 2
-        assert max(each.seq for each in ends) < ran.first("switch_p_job_postfini", node=node)
-
-
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_message_for_an_earlier_run_of_a_job_is_not_sent_in_a_later_one(model: str) -> None:
-    """The signal could not get to the first run; by the time it could the second is elsewhere."""
-    ran = run(
-        timeline(
-            "0 alice sbatch --wrap 'sleep 500'",
-            "11 alice scancel -b -s USR1 1",
-            "20 root scontrol update nodename=n1 state=down reason=x",
-        )
-        + "  - {at: 10s, fault: {cut: [slurmctld, n1], for: 249s}}\n",
-        model=model,
-    )
-    assert ran.job()[0] == "COMPLETED"
-    assert [each.nodes for each in ran.result.rows] == ["n2"]
-    sent = ran.all("REQUEST_SIGNAL_TASKS", phase="send", daemon="slurmctld")
-    assert [each.time_us // 1_000_000 for each in sent] == [11]
-
-
-@pytest.mark.parametrize("reboots", [True, False])
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_what_could_not_be_sent_is_void_once_the_node_has_rebooted(
-    model: str, reboots: bool
-) -> None:
-    """A job that outlives a node of its own: the signal was for what ran there before."""
-    ran = run(
-        "programs: {./long: {runs: 3m, on_signal: {USR2: ignore}}}\n"
-        + timeline(
-            "0 alice sbatch -N2 --no-kill --wrap 'srun --no-kill ./long'",
-            "11 alice scancel -s USR2 1.0",
-        )
-        + "  - {at: 10s, fault: {crash: slurmd@n2}}\n"
-        + ("  - {at: 40s, fault: {crash: n2}}\n" if reboots else "")
-        + f"  - {{at: 50s, fault: {{start: {'n2' if reboots else 'slurmd@n2'}}}}}\n",
-        model=model,
-    )
-    assert ran.job()[0] == "COMPLETED"
-    heard = ran.all("REQUEST_SIGNAL_TASKS", phase="receive", node="n2", daemon="slurmd")
-    assert bool(heard) is not reboots
-
-
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_job_is_not_resumed_onto_a_node_that_another_has_yet_to_leave(model: str) -> None:
-    """Its node counts as taken until the epilog of the other is reported."""
-    ran = run(
-        "slurm_conf: {Epilog: /etc/epilog}\nprograms: {/etc/epilog: {runs: 20s}}\n"
-        + timeline(
-            "0 alice sbatch -w n1 --wrap 'sleep 100'",
-            "5 root scontrol suspend 1",
-            "6 bob sbatch -w n1 --wrap 'sleep 4'",
-            "20 root scontrol resume 1",
-            "40 root scontrol resume 1",
-        ),
-        model=model,
-    )
-    assert exits(ran)[-2:] == [1, 0]
-    assert "busy" in ran.stderr(3)
-    assert ran.job(1)[0] == "COMPLETED"
-
-
-def test_of_two_that_started_at_once_the_later_gives_way() -> None:
-    """Where the youngest gives way, and the two are as old."""
-    ran = run(
-        "slurm_conf: {PreemptType: preempt/partition_prio, PreemptMode: REQUEUE, "
-        "SchedulerParameters: preempt_youngest_first}\n"
-        + timeline(
-            "0 alice sbatch -N1 --begin=now+5 --wrap 'sleep 50'",
-            "0 alice sbatch -N1 --begin=now+5 --wrap 'sleep 50'",
-            "20 bob sbatch -p urgent -N1 --wrap 'sleep 5'",
-        ),
-        cluster='nodes: [{name: "n[1-2]", cpus: 4}]\nusers: {alice: 1001, bob: 1002}\n'
-        'partitions: [{name: debug, nodes: "n[1-2]", default: true}, '
-        '{name: urgent, nodes: "n[1-2]", priority_tier: 10}]\n',
-    )
-    assert {row.job_id: row.restarts for row in ran.result.rows} == {1: 0, 2: 1, 3: 0}
-
-
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str) -> None:
-    """Its node lists what it runs when another slurmd registers."""
-    ran = run(
-        timeline("0 alice sbatch --no-requeue --wrap 'sleep 100'", "5 root scontrol suspend 1")
-        + "  - {at: 20s, fault: {crash: slurmd@n1}}\n"
-        "  - {at: 21s, fault: {crash: stepd 1.batch@n1}}\n"
-        "  - {at: 60s, fault: {start: slurmd@n1}}\n",
-        model=model,
-    )
-    assert len(ran.all("batch_missing", args_node="n1")) == 1
-    assert ran.job()[0] == "NODE_FAIL"
