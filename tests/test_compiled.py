@@ -1,5 +1,6 @@
 """Compiled plugins behave as their twins in Python, and end the process that they would end."""
 
+import copy
 import json
 import os
 import select
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from simctl.api.surroundings import OutsideCallError
 from simctl.cli import main
+from simctl.plugins.compiled import classes
 from simctl.plugins.compiled.process import Zygote
 from simctl.status import OK
 from tests.compiled_plugins import KEYS, KEYS_18, TWIN, changed, needs_compiler, sanitizers
@@ -63,6 +66,22 @@ def test_a_compiled_plugin_gives_the_trace_of_its_twin(
     compiled = run(tmp_path, plugin, model=model).read_bytes()
     assert compiled == run(tmp_path, TWIN, model=model).read_bytes()
     assert b"switch_p_job_attach" in compiled
+
+
+def test_a_call_may_be_made_while_another_one_waits(tmp_path: Path) -> None:
+    """By another thread of the daemon: in the same process, and in a fork of it."""
+    plugin: Any = classes.find(changed(tmp_path, "switch_p_node_init", "sleep(2);"))()
+    waits = plugin.switch_p_node_init()
+    job = plugin.switch_p_alloc_jobinfo()
+    assert plugin.switch_p_build_jobinfo(job, "n[1-2]", 4, 0) == 0
+    forked = copy.deepcopy(plugin)
+    assert forked.switch_p_build_jobinfo(job, "n[1-2]", 4, 0) == 0
+    assert forked.kept()["keys"] == 2
+    assert plugin.switch_p_sprint_jobinfo(job, 64) == "key=1"
+    assert plugin.kept()["keys"] == 1
+    with pytest.raises(OutsideCallError):
+        waits.send(None)  # nobody's virtual time passes here
+    assert plugin.switch_p_sprint_jobinfo(job, 64) == "key=1"
 
 
 def test_two_runs_of_a_compiled_plugin_are_the_same_bytes(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ class Host:
         self._rss_kb = 0
         self._under_way = False
         """Whether the plugin waits in a call for virtual time to pass."""
+        self._others: list[Channel] = []
+        """Channels of threads of the host that are idle, for calls beside the one that waits."""
         channel.zygote.hosts += 1
         ALIVE.add(self)
 
@@ -139,22 +141,44 @@ class Host:
         Raises:
             DiedError: It has ended the process.
         """
-        self.channel.send(message)
-        got = self._listen(self.channel)
+        channel = self._other() if self._under_way else self.channel
+        channel.send(message)
+        got = self._listen(channel)
         if isinstance(got, Reader):
+            self._done(channel)
             self._take_in(got)
             return finish(got)
-        return self._go_on(got, finish)
+        if channel is self.channel:
+            self._under_way = True
+        return self._go_on(channel, got, finish)
 
-    async def _go_on(self, waits: Awaitable[bytes], finish: Callable[[Reader], _Result]) -> _Result:
+    async def _go_on(
+        self, channel: Channel, waits: Awaitable[bytes], finish: Callable[[Reader], _Result]
+    ) -> _Result:
         got: Reader | Awaitable[bytes] = waits
-        self._under_way = True
         while not isinstance(got, Reader):
-            self._reply(self.channel, await got)
-            got = self._listen(self.channel)
-        self._under_way = False
+            self._reply(channel, await got)
+            got = self._listen(channel)
+        if channel is self.channel:
+            self._under_way = False
+        self._done(channel)
         self._take_in(got)
         return finish(got)
+
+    def _other(self) -> Channel:
+        """Return a channel to a thread of the host's own, for a call while another one waits."""
+        if self._others:
+            return self._others.pop()
+        import socket  # noqa: PLC0415 - few plugins wait in calls
+
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            self.channel.send(b"H", theirs.fileno())
+        return Channel(ours, self.channel.real_pid, self.channel.zygote)
+
+    def _done(self, channel: Channel) -> None:
+        if channel is not self.channel:
+            self._others.append(channel)
 
     def head(self, name: str, *, watched: bool) -> bytes:
         """Return the beginning of a call's message: when, as whom, and what."""
@@ -210,7 +234,7 @@ class Host:
     def _reply(self, channel: Channel, payload: bytes, fd: int = -1) -> None:
         process = CALLING.get(None)
         now_us = 0 if process is None else _clock_us(process)
-        channel.send(U64.pack(now_us) + payload, fd)
+        channel.send(b"r" + U64.pack(now_us) + payload, fd)
 
     # Looking, for `plugins check`.
 
@@ -474,6 +498,7 @@ class Host:
     def _named(self, channel: Channel, message: Reader) -> None:
         number = message.u64()
         thread = self._unnamed.pop()
+        self._threads = {key: each for key, each in self._threads.items() if each.alive}
         if number:
             self._threads[number] = thread
         else:

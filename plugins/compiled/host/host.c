@@ -24,6 +24,7 @@ bool host_forks;
 char calling[128];
 
 static pthread_t main_thread;
+static __thread int calls = -1;		/* where a thread's calls come from that is not the main one */
 static void *plugin;
 static struct frame request;
 static __thread struct frame question;
@@ -59,11 +60,24 @@ struct frame *ask_begin(char what)
 
 void tell(void) { frame_send(my_socket(), &question); }
 
+static void serve_one(char what);
+
+/* While the main thread's call waits, the emulator may want something else of the process. */
 struct frame *ask(void)
 {
+	char what;
 	tell();
-	if (!frame_receive(my_socket(), &question))
-		leave_now(0);
+	for (;;) {
+		if (!frame_receive(my_socket(), &question))
+			leave_now(0);
+		what = (char) get_u8(&question);
+		if (what == 'r')
+			break;
+		struct frame other = request;
+		request = question;
+		question = other;
+		serve_one(what);
+	}
 	me.now_us = get_u64(&question);
 	return &question;
 }
@@ -237,13 +251,15 @@ static void release(struct argument *a)
 typedef uint64_t (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 			     uint64_t, uint64_t, uint64_t);
 
+static int caller(void) { return calls >= 0 ? calls : control; }
+
 static void refuse(const char *why)
 {
 	static struct frame answer;
 	frame_clear(&answer);
 	put_u8(&answer, 'E');
 	put_text(&answer, why);
-	frame_send(control, &answer);
+	frame_send(caller(), &answer);
 }
 
 /* Take what holds for all that follows: the time, and as whom the process runs. */
@@ -257,14 +273,17 @@ static void take_surroundings(void)
 static uint64_t run(function f, const struct argument *a, int *failure)
 {
 	errno = 0;
-	in_call = true;
+	bool is_main = calls < 0;
+	if (is_main)
+		in_call = true;
 	/* All that is passed is a number or a pointer, and both ABIs pass those alike. */
 	uint64_t result = f(a[0].value, a[1].value, a[2].value, a[3].value, a[4].value, a[5].value,
 			    a[6].value, a[7].value, a[8].value, a[9].value);
 	*failure = errno;
 	/* A child that came back instead of calling exec or exit is over. */
 	leave_child(0);
-	in_call = false;
+	if (is_main)
+		in_call = false;
 	return result;
 }
 
@@ -303,13 +322,15 @@ static void call(void)
 		put_text(&answer, (const char *) result);
 	for (int k = 0; k < count; k++)
 		give_argument(&answer, &arguments[k]);
-	frame_send(control, &answer);
+	frame_send(caller(), &answer);
 	for (int k = 0; k < count; k++)
 		release(&arguments[k]);
 	calling[0] = 0;
 }
 
 /* ---- forks and loading ---- */
+
+static void serve(void) __attribute__((noreturn));
 
 static void fork_off(void)
 {
@@ -323,6 +344,11 @@ static void fork_off(void)
 		close(control);
 		control = own;
 		main_thread = pthread_self();
+		if (in_call) {
+			/* It was forked while a call waited, of which nothing is in the child. */
+			in_call = false;
+			serve();
+		}
 		return;
 	}
 	close(own);
@@ -380,27 +406,61 @@ static void look(void)
 	frame_send(control, &answer);
 }
 
+/* Serve calls in a thread of its own: another thread of the daemon makes them while a call waits. */
+static void *serve_calls(void *given)
+{
+	static __thread struct frame received;
+	calls = thread_socket = (int) (intptr_t) given;
+	while (frame_receive(calls, &received)) {
+		struct frame other = request;
+		request = received;
+		received = other;
+		if (get_u8(&request) == 'C')
+			call();
+	}
+	close(calls);
+	return NULL;
+}
+
+static void begin_calls(void)
+{
+	pthread_t thread;
+	int own = request.fd;
+	if (begin_thread(&thread, serve_calls, (void *) (intptr_t) own))
+		close(own);
+	else
+		pthread_detach(thread);
+}
+
+static void serve_one(char what)
+{
+	switch (what) {
+	case 'C':
+		call();
+		break;
+	case 'D':
+		look();
+		break;
+	case 'F':
+		fork_off();
+		break;
+	case 'H':
+		begin_calls();
+		break;
+	case 'L':
+		load();
+		break;
+	default:
+		leave_now(96);
+	}
+}
+
 static void serve(void)
 {
 	for (;;) {
 		if (!frame_receive(control, &request))
 			leave_now(0);
-		switch (get_u8(&request)) {
-		case 'C':
-			call();
-			break;
-		case 'D':
-			look();
-			break;
-		case 'F':
-			fork_off();
-			break;
-		case 'L':
-			load();
-			break;
-		default:
-			leave_now(96);
-		}
+		serve_one((char) get_u8(&request));
 	}
 }
 

@@ -7,6 +7,7 @@
 #ifndef SIMCTL_HOST_H
 #define SIMCTL_HOST_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,6 +94,8 @@ void leave_child(int status);
 
 extern __thread int thread_socket;
 extern __thread bool making_thread;
+/* Begin a thread of the host's own. */
+int begin_thread(pthread_t *thread, void *(*body)(void *), void *argument);
 
 /* ---- fence.c ---- */
 

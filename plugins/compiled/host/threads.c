@@ -61,12 +61,26 @@ static void notify(const void *object, bool all)
 
 typedef int (*creator)(pthread_t *, const pthread_attr_t *, void *(*) (void *), void *);
 
-EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict how,
-			  void *(*body)(void *), void *restrict argument)
+static creator real_create(void)
 {
 	static creator real;
 	if (!real)
 		real = (creator) dlsym(RTLD_NEXT, "pthread_create");
+	return real;
+}
+
+int begin_thread(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+	any_thread = true;
+	making_thread = true;
+	int failure = real_create()(thread, NULL, body, argument);
+	making_thread = false;
+	return failure;
+}
+
+EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict how,
+			  void *(*body)(void *), void *restrict argument)
+{
 	if (my_socket() < 0)
 		return EAGAIN;
 	ask_begin('T');
@@ -77,7 +91,7 @@ EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
 	*birth = (struct birth) {body, argument, socket};
 	any_thread = true;
 	making_thread = true;
-	int failure = real(thread, how, live, birth);
+	int failure = real_create()(thread, how, live, birth);
 	making_thread = false;
 	if (failure) {
 		free(birth);
