@@ -281,3 +281,16 @@ def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str
     )
     assert len(ran.all("batch_missing", args_node="n1")) == 1
     assert ran.job()[0] == "NODE_FAIL"
+
+
+def test_a_script_that_is_missed_too_early_is_looked_for_again() -> None:
+    """It might be on its way still: the node is asked in the next round."""
+    ran = run(
+        timeline("0 alice sbatch --no-requeue -w n1 --wrap 'sleep 100'")
+        + "  - {at: 2s, fault: {crash: stepd 1.batch@n1}}\n"
+        "  - {at: 5s, fault: {restart: slurmctld, for: 1s}}\n"
+    )
+    registered = seconds(ran, "MESSAGE_NODE_REGISTRATION_STATUS", phase="receive")
+    assert 10 in registered
+    assert seconds(ran, "batch_missing", args_node="n1") == [2000]
+    assert ran.job()[0] == "NODE_FAIL"

@@ -80,6 +80,15 @@ def test_has_the_tasks_saved_before_the_script(model: str) -> None:
     assert {(event.uid, event.step) for event in asked} == {(1001, "1.0")}
 
 
+@pytest.mark.parametrize(("lasts", "saved"), [("59s", True), ("61s", False)])
+def test_waits_a_minute_for_the_tasks_to_be_saved(lasts: str, saved: bool) -> None:
+    """Then it gives up, and with it the script."""
+    hang = f"{{at: 0s, fault: {{hang: slurm_ckpt_signal_tasks step=1.0, for: {lasts}}}}}"
+    ran = checkpointed(hang, checkpoint("2m", "create 1"))
+    assert ("/shared/ckpt/1/script.ckpt" in images(ran)) is saved
+    assert output(ran)[-1] == f"left with {0 if saved else 1}"
+
+
 @MODELS
 def test_before_its_step_runs_it_starts_over(model: str) -> None:
     """Without a launched step there is nothing to be saved but itself."""
