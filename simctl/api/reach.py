@@ -7,6 +7,7 @@ import attrs
 
 from simctl.kernel.disk import Disk
 from simctl.kernel.fabric import Fabric
+from simctl.kernel.faults import CallFault
 from simctl.kernel.procs import Process
 from simctl.wire.conf.slurm_conf import SlurmConf
 
@@ -54,6 +55,9 @@ class Reach:
 
     child: Callable[..., Awaitable[int]]
     """Runs a function in a child of a process."""
+
+    fault: Callable[[Process, str], CallFault | None]
+    """Finds the fault that strikes a function of a script in a process."""
 
 
 def reach_of(process: Process) -> Reach:

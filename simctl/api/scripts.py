@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from msgspec import UNSET
 
@@ -11,6 +11,7 @@ from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import caller
 from simctl.kernel.threads import ENDED
 
+_FOR_EVER_US: Final = 1 << 50
 Body = Callable[[], Awaitable[int]]
 """What a child process does; it returns its wait status."""
 
@@ -87,6 +88,18 @@ class Traced:
             "script", self._name, process, phase="enter", args=self.args, job=self._job
         )
         return self
+
+    async def struck(self) -> bool:
+        """Return whether a fault lets the function fail; one that hangs has been waited for."""
+        process = self._process
+        fault = reach_of(process).fault(process, self._name)
+        if fault is None:
+            return False
+        if not fault.hangs:
+            return True
+        hangs_us = _FOR_EVER_US if fault.hangs_us is None else fault.hangs_us
+        await process.table.kernel.sleep_us(hangs_us)
+        return False
 
     def __exit__(
         self,

@@ -157,6 +157,7 @@ class World:
             ),
             shell=partial(run_shell, self.site),
             child=partial(run_child, self.site),
+            fault=hooks.script_fault,
         )
         self.login = Host(name="login", node="login")
         self.shell = LoginShell(self.site, self.login, follow(scenario, self.trace))

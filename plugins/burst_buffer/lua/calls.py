@@ -79,7 +79,10 @@ class Calls:
         given, info = _handed(function, arguments, job)
         job_id = job.job_id if job is not None else 0
         with Traced(f"slurm_bb_{function}", path=SCRIPT, argv=given, job_id=job_id) as traced:
-            reply = await _Call(function, job_id).run(given, info)
+            if await traced.struck():
+                reply = Reply(ok=False)
+            else:
+                reply = await _Call(function, job_id).run(given, info)
             traced.rc = 0 if reply.ok else -1
         return reply
 

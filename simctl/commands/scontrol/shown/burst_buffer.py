@@ -79,7 +79,7 @@ def lines_of(
 def _about(info: BurstBufferInfo) -> Iterator[str]:
     yield f"Name={info.name} DefaultPool={info.default_pool or '(null)'} {_space(info)}"
     for number, pool in enumerate(info.pools):
-        yield f"PoolName[{number}]={pool.name} {_space(pool)}"
+        yield f"PoolName[{number}]={pool.name} {_space(pool, wraps=info.name == 'lua')}"
     yield f"Flags={','.join(info.flags)}"
     yield (
         f"StageInTimeout={info.stage_in_timeout} StageOutTimeout={info.stage_out_timeout} "
@@ -103,9 +103,13 @@ def _about(info: BurstBufferInfo) -> Iterator[str]:
             yield f"{key}={value}"
 
 
-def _space(pool: BurstBufferInfo | BurstBufferPool) -> str:
-    """Return how large a pool is; what is free is what nobody has and nothing is broken of."""
-    free = max(0, pool.total_space - pool.unfree_space)
+def _space(pool: BurstBufferInfo | BurstBufferPool, *, wraps: bool = False) -> str:
+    """Return how large a pool is; what is free is what nobody has and nothing is broken of.
+
+    Of the pools of burst_buffer/lua less than nothing *wraps* to a very large number, as recorded.
+    """
+    free = pool.total_space - pool.unfree_space
+    free = free & _UINT64 if wraps else max(0, free)
     return (
         f"Granularity={size_text(pool.granularity)} TotalSpace={size_text(pool.total_space)} "
         f"FreeSpace={size_text(free)} UsedSpace={size_text(pool.used_space)}"
@@ -136,6 +140,9 @@ _POWERS: Final = tuple(
     for power, letter in zip((5, 4, 3, 2, 1), "PTGMK", strict=True)
     for base, ending in ((1024, "iB"), (1000, "B"))
 )
+
+
+_UINT64: Final = (1 << 64) - 1
 
 
 def size_text(size: int) -> str:

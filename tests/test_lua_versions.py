@@ -1,0 +1,116 @@
+"""What differs for a site's burst_buffer.lua between versions of Slurm."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.scenario.load import read_scenario
+from simctl.world import RunResult, World
+
+pytest.importorskip("lupa")
+
+SCRIPT = """\
+local function told(name, ...)
+  local kinds = {}
+  for at = 1, select("#", ...) do kinds[at] = type((select(at, ...))):sub(1, 1) end
+  slurm.log_info("%s(%s)", name, table.concat(kinds))
+end
+local polls = "/tmp/polls"
+function slurm_bb_pools()
+  return 0, '{"pools": [{"id": "fast", "quantity": 100, "granularity": 10}]}'
+end
+for _, name in ipairs({"job_process", "data_in", "real_size", "paths", "pre_run", "post_run",
+                       "data_out", "test_data_out", "job_teardown", "get_status"}) do
+  _G["slurm_bb_" .. name] = function(...) told(name, ...) return 0 end
+end
+function slurm_bb_setup(id, ...)
+  told("setup", id, ...)
+  if id == "2" then return 1, "no room" end
+  slurm.log_info("names %s %s %s", tostring(slurm.ESLURM_INVALID_QOS ~= nil),
+    tostring(slurm.job_info_to_string ~= nil), tostring(slurm.SLURM_BB_BUSY))
+  return 0
+end
+function slurm_bb_test_data_in(...)
+  told("test_data_in", ...)
+  local file = io.open(polls, "r")
+  if file then return 0, "done" end
+  io.open(polls, "w"):close()
+  return 0, slurm.SLURM_BB_BUSY
+end
+"""
+TEXT = """\
+slurm_conf: {BurstBufferType: burst_buffer/lua}
+burst_buffer_lua: script.lua
+nodes: [{name: n1, cpus: 4}]
+partitions: [{name: debug, nodes: n1, default: true}]
+users: {alice: 1001}
+files: {job.sh: "#!/bin/bash\\n#BB_LUA pool=fast capacity=10\\nsleep 5\\n"}
+timeline:
+  - {at: 1s, as: alice, run: sbatch job.sh}
+  - {at: 2s, as: alice, run: sbatch job.sh}
+  - {at: 60s, run: squeue -h -j 2 -o %r}
+"""
+OLD = {
+    *("job_process(s)", "setup(ssssss)", "data_in(ss)", "real_size(s)", "paths(sss)"),
+    *("pre_run(ss)", "post_run(ss)", "data_out(ss)", "job_teardown(sss)"),
+}
+NEW = {
+    *("job_process(ssst)", "setup(sssssst)", "data_in(sssst)", "real_size(ssst)", "paths(ssssst)"),
+    *("pre_run(sssst)", "post_run(sssst)", "data_out(sssst)", "job_teardown(sssss)"),
+}
+POLLS = {"test_data_in(sssst)", "test_data_out(sssst)"}
+
+
+def run(tmp_path: Path, slurm: str, text: str = TEXT) -> tuple[RunResult, World]:
+    """Run two jobs under a version; the second's setup fails."""
+    (tmp_path / "script.lua").write_text(SCRIPT)
+    scenario = read_scenario(
+        f'lua: {{version: "5.4", slurm: "{slurm}"}}\n{text}', file=str(tmp_path / "s.yaml")
+    )
+    world = World(scenario, model="modern", orderings=False)
+    world.trace.add_sink(world.events.append)
+    return world.run(), world
+
+
+@pytest.mark.parametrize(
+    ("slurm", "calls", "names", "reason"),
+    [
+        ("22.05", OLD, "false false nil", "burst_buffer/lua: slurm_bb_setup: no room"),
+        ("23.02", NEW, "true true nil", "burst_buffer/lua: slurm_bb_setup: no room"),
+        ("24.05", NEW | POLLS, "true true BUSY", "burst_buffer/lua: slurm_bb_setup: no room"),
+        (
+            "25.05",
+            NEW | POLLS,
+            "true false BUSY",
+            "JobHeldAdmin: burst_buffer/lua: slurm_bb_setup failed: no room",
+        ),
+    ],
+)
+def test_arguments_names_polls_and_reasons(
+    tmp_path: Path, slurm: str, calls: set[str], names: str, reason: str
+) -> None:
+    """uid, gid and job_info from 23.02 on, polls from 24.05 on, other words from 25.05 on."""
+    result, world = run(tmp_path, slurm)
+    told = [
+        str(each.args["text"]).removeprefix("lua: ")
+        for each in world.events
+        if each.kind == "log" and isinstance(each.args, dict) and "text" in each.args
+    ]
+    assert {each for each in told if each.endswith(")")} == calls
+    assert f"names {names}" in told
+    assert told.count("test_data_in(sssst)") == (2 if calls >= POLLS else 0)
+    assert result.commands[-1].stdout == f"{reason}\n"
+
+
+def test_faults_strike_functions_in_slurmctld_and_space_goes_below_zero(tmp_path: Path) -> None:
+    """A `fail` counts for them as for children; a pool that is not known yet has less than none."""
+    text = TEXT.partition("timeline:")[0] + (
+        "timeline:\n"
+        "  - {at: 1s, fault: {fail: slurm_bb_job_process}}\n"
+        "  - {at: 2s, as: alice, run: sbatch job.sh, exit: 1}\n"
+        "  - {at: 3s, as: alice, run: sbatch job.sh, exit: 0}\n"
+        "  - {at: 4s, run: scontrol reconfigure}\n"
+        "  - {at: 5s, run: scontrol show burst, stdout: FreeSpace=18446744073709551606}\n"
+    )
+    result, _ = run(tmp_path, "22.05", text.replace("sleep 5", "sleep 50"))
+    assert [(each.text, each.detail) for each in result.expectations if not each.held] == []
