@@ -275,8 +275,8 @@ def _lost(jobs: Iterable[Job]) -> Counter[str]:
     had: Counter[str] = Counter()
     names: dict[str, Counter[str]] = {}
     for job in jobs:
-        found = {each for row in job.runs for each in row.lost}
-        had.update({kind for kind, _ in found})
+        found = sorted({each for row in job.runs for each in row.lost})
+        had.update(dict.fromkeys(kind for kind, _ in found))
         for kind, name in found:
             names.setdefault(kind, Counter())[name] += 1
     told: Counter[str] = Counter()

@@ -234,7 +234,7 @@ def _jobs(one: tuple[str, int], other: tuple[str, int], seeds: Sequence[int]) ->
             sides = (_of_run(ours, one[1], seed), _of_run(theirs, other[1], seed))
             for side, gathered in zip(sides, waits, strict=True):
                 gathered.extend(start - submit for submit, start in side.values())
-            for job in sides[0].keys() & sides[1].keys():
+            for job in sorted(sides[0].keys() & sides[1].keys()):
                 gap = sides[1][job][1] - sides[0][job][1]
                 both, sooner, later = both + 1, sooner + (gap < 0), later + (gap > 0)
             alone += len(sides[0].keys() ^ sides[1].keys())

@@ -46,6 +46,8 @@ class Filters:
         Raises:
             UsageError: One ends the command.
         """
+        if not self._types:
+            return []
         options = self._options((), early=early)
         for plugin_type in self._types:
             rc = await self._call.site.hooks.call(

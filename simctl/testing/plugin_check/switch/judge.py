@@ -164,8 +164,8 @@ def _moved(before: Any, after: Any) -> tuple[set[Any], set[Any]]:
     was, now = leaves(before), leaves(after)
     lost: set[Any] = set(was - now)
     more: set[Any] = set(now - was)
-    numbers = {path[:-1]: path[-1] for path in lost if type(path[-1]) is int}
-    for path in [path for path in more if path[-2:-1] not in (("[]",), ("{}",))]:
+    numbers = {path[:-1]: path[-1] for path in sorted(lost, key=repr) if type(path[-1]) is int}
+    for path in [each for each in sorted(more, key=repr) if each[-2:-1] not in (("[]",), ("{}",))]:
         key, number = path[:-1], path[-1]
         old = numbers.get(key)
         if old is not None and type(number) is int:
