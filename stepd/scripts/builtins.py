@@ -447,6 +447,17 @@ def kind_of(shell: Shell, name: str) -> str:
 
 
 @plain
+async def _hash(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Look for programs; where they are need not be remembered."""
+    status = 0
+    for name in arguments:
+        if not name.startswith("-") and not kind_of(shell, name):
+            await shell.state.complain(f"hash: {name}: not found", streams.stderr)
+            status = 1
+    return status
+
+
+@plain
 async def _type(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Tell what names are."""
     letters = ""
@@ -549,7 +560,7 @@ PLAIN_BUILTINS: dict[str, Builtin] = {
     "command": _command,
     "builtin": _builtin,
     "type": _type,
-    "hash": _colon,
+    "hash": _hash,
     "alias": _colon,
     "unalias": _colon,
     "module": module,
