@@ -276,7 +276,7 @@ def _lost(jobs: Iterable[Job]) -> Counter[str]:
     names: dict[str, Counter[str]] = {}
     for job in jobs:
         found = sorted({each for row in job.runs for each in row.lost})
-        had.update(dict.fromkeys(kind for kind, _ in found))
+        had.update(list(dict.fromkeys(kind for kind, _ in found)))
         for kind, name in found:
             names.setdefault(kind, Counter())[name] += 1
     told: Counter[str] = Counter()
