@@ -50,7 +50,7 @@ fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the s
 	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py tests/test_hostile_state.py $(ARGS)
 
 clients: setup ## fetch clients of Slurm (submitit, dask-jobqueue, parsl, snakemake), and serve them
-	@SIMCTL_CLIENTS="$(VENV)-clients" $(BIN)/python -m pytest -n 0 --timeout=300 -rs tests/test_serve_clients.py $(ARGS)
+	@SIMCTL_CLIENTS="$(VENV)-clients" $(BIN)/python -m pytest -n 0 --timeout=600 -rs tests/test_serve_clients.py $(ARGS)
 
 swarm: setup ## run a thousand random clusters, and check that nothing is lost; ARGS=--help
 	@$(BIN)/simctl swarm --runs 1000 $(ARGS)

@@ -105,6 +105,9 @@ def _add_serve(commands: Any) -> None:
         help="let the daemons' clocks, and programs that are described, go N times as fast",
     )
     serve.add_argument(
+        "--until-eof", action="store_true", help="end when standard input does, as with its writer"
+    )
+    serve.add_argument(
         "--web", action="store_true", help="show it in a browser of this machine; prints where"
     )
 

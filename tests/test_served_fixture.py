@@ -1,10 +1,14 @@
 """The fixture `simctl_cluster`: how long it lasts, what it serves, what it is asked."""
 
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from simctl.testing.served import CLUSTER
+from tests.test_serve import alive, until
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
@@ -35,6 +39,22 @@ def test_a_cluster_lasts_as_long_as_the_setting_says(pytester: pytest.Pytester) 
     (pytester.path / "one.yaml").write_text(ONE_NODE)
     pytester.makepyfile(SHARED)
     pytester.runpytest_inprocess().assert_outcomes(passed=2)
+
+
+def test_a_cluster_does_not_outlive_a_test_that_is_killed() -> None:
+    """Its server and its jobs end with the process that holds the fixture."""
+    program = (
+        "import os\nfrom simctl.testing.served import Served\n"
+        "served = Served()\nprint(served.process.pid, served.path, flush=True)\n"
+        "served.run('sbatch', '--wrap', 'sleep 1000')\nserved.wait_for('job 1 RUNNING')\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    pid, path = done.stdout.split()
+    until(lambda: not alive(int(pid)), "the server is gone")
+    until(lambda: not Path(path, "socket").exists(), "no socket is left")
+    shutil.rmtree(Path(path).parent)
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ class ServedCluster:
             self.server.recorder = disk.recorder = self.recorder
             self.server.control.record = self.recorder.act
 
-    def serve(self, ready: Callable[[], None]) -> int:
-        """Serve until a signal or a client ends it; return the exit status.
+    def serve(self, ready: Callable[[], None], *, until_eof: bool = False) -> int:
+        """Serve until a signal, a client or the end of standard input ends it; return the status.
 
         Then nothing is left that it has started.
         """
@@ -131,6 +131,8 @@ class ServedCluster:
             _collect_soon,
             lambda: self.kernel.start_outside(self._tell_ready, ready),
         ]
+        if until_eof:
+            self.world.background.append(lambda: self.kernel.start_outside(self._heed_input))
         if self.page is not None:
             page = self.page
             self.world.background.append(lambda: self.kernel.start_outside(page.run))
@@ -167,6 +169,16 @@ class ServedCluster:
             while not self._told:
                 self._told = await anext(signals)
         self._status = INTERRUPTED if self._told == signal.SIGINT else OK
+        self.kernel.finish()
+
+    async def _heed_input(self) -> None:
+        """End the cluster when nobody holds the other end of standard input any more."""
+        with suppress(OSError):
+            while True:
+                with suppress(PermissionError):  # files and devices are readable at once
+                    await trio.lowlevel.wait_readable(0)
+                if not os.read(0, 1 << 16):
+                    break
         self.kernel.finish()
 
     def _note_signal(self, number: int, _: object) -> None:

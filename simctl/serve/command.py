@@ -78,7 +78,10 @@ def serve(
                 web=options.web,
                 force=options.force,
             )
-            return cluster.serve(lambda: print(f"export PATH={folder}/bin:$PATH", flush=True))
+            return cluster.serve(
+                lambda: print(f"export PATH={folder}/bin:$PATH", flush=True),
+                until_eof=options.until_eof,
+            )
         except Exception as error:  # noqa: BLE001 - told as any command's failure is
             return tell_failure(error)
 

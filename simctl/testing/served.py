@@ -60,10 +60,12 @@ class Served:
         }
         self._said = self.path.with_name("said")
         command = [sys.executable, "-m", "simctl", "serve", str(file), "--dir", str(self.path)]
+        # A cluster is not to outlive a test that is killed.
+        command.append("--until-eof")
         with self._said.open("wb") as messages:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [*command, *options],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 start_new_session=True,
@@ -160,8 +162,9 @@ class Served:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for each in (process.stdin, process.stdout):
+            if each is not None:
+                each.close()
 
     def close(self) -> None:
         """End the cluster, and remove its folder."""
