@@ -22,6 +22,8 @@ function slurm_cli_pre_submit(options, offset)
   if options["partition"] == "old" then return slurm.ERROR end
   if options["job-name"] == "bug" then error("a bug") end
   if options["job-name"] == "json" then slurm.log_info(slurm.json_cli_options(options)) end
+  options["threads-per-core"] = 1
+  if options["threads-per-core"] ~= "1" then return slurm.ERROR end
   if options["job-name"] == "odd" then options["no-such"] = "x" return "odd" end
   return slurm.SUCCESS
 end
@@ -71,7 +73,10 @@ def test_a_script_sets_options_ends_commands_and_keeps_texts(tmp_path: Path) -> 
     assert [(each.text, each.detail) for each in result.expectations if not each.held] == []
     calls = [e for e in world.events if e.name == "pre_submit" and e.phase != "enter"]
     assert isinstance(calls[0].args, dict)
-    assert calls[0].args["changed"] == {"time": [None, "30"]}
+    assert calls[0].args["changed"] == {
+        "time": [None, "30"],
+        "threads-per-core": [None, "1"],
+    }
     assert calls[0].uid == 1001
     # The step in the job is asked about as well, with no defaults.
     inside = [

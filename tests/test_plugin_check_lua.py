@@ -35,6 +35,7 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
   if name == "b3" and job_desc.num_tasks and job_desc.num_tasks > 9 then return 1 end --@ never-nil
   if job_desc.cpus_per_task == slurm.NO_VAL then return slurm.ERROR end --@ wrong-no-val
   if job_desc.account == slurm.NO_VAL then return slurm.ERROR end --@ wrong-no-val
+  if job_desc.begin_time == slurm.NO_VAL then return slurm.ERROR end --@ wrong-no-val
   if submit_uid == "0" or job_desc.time_limit == "60" then return 0 end --@ never-equal
   if name == "b4" then job_desc.user_id = 0 end --@ read-only-field
   if name == "b5" then os.execute("scontrol update jobid=1 comment=x") end --@ self-waiting

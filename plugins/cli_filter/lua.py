@@ -141,6 +141,8 @@ class CliFilterLua(CliFilterPlugin):
         def put(name: Any, value: Value) -> str | None:
             if value is None:
                 return "bad argument #3 to '?' (string expected, got nil)"
+            if options.has(str(name)) and not options.counts(str(name)):
+                log.info(f"options.{name} is set, which simctl does not simulate", value=str(value))
             try:
                 options[str(name)] = value
             except (ValueError, TypeError) as error:

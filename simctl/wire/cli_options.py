@@ -12,9 +12,10 @@ class CliOptions:
 
     An option that nobody gave is None; a flag that was given is ``set``. What is set counts as if
     it had been typed: before all else in `setup_defaults`, after all else in `pre_submit`.
+    One of Slurm's that simctl has not may be set and read, and changes nothing.
     """
 
-    __slots__ = ("_before", "_names", "_values", "argv", "command", "early")
+    __slots__ = ("_before", "_names", "_others", "_values", "argv", "command", "early")
 
     def __init__(
         self,
@@ -24,6 +25,7 @@ class CliOptions:
         names: Collection[str],
         *,
         early: bool,
+        others: Collection[str] = (),
     ) -> None:
         self.command = command
         self.argv = argv
@@ -31,6 +33,7 @@ class CliOptions:
         self._before = dict(values)
         self._values = dict(values)
         self._names = names
+        self._others = others
 
     def __getitem__(self, name: str) -> str | None:
         """Return an option's text; None for one that was not given, or that there is not."""
@@ -43,7 +46,7 @@ class CliOptions:
             ValueError: The command has no such option, or the early pass cannot set it.
             TypeError: The value is no text and no number.
         """
-        if name not in self._names:
+        if not self.has(name):
             raise ValueError(f"{self.command} has no option {name!r} that a filter may set")
         if self.early and self.command == "sbatch" and name not in EARLY:
             raise ValueError(f"{name!r} cannot be set in the early pass of sbatch")
@@ -62,7 +65,11 @@ class CliOptions:
         return iter(self._values)
 
     def has(self, name: str) -> bool:
-        """Return whether the command has an option of a name."""
+        """Return whether the command has an option of a name in Slurm."""
+        return name in self._names or name in self._others
+
+    def counts(self, name: str) -> bool:
+        """Return whether simctl simulates an option of the command."""
         return name in self._names
 
     def as_dict(self) -> dict[str, str]:
@@ -70,12 +77,15 @@ class CliOptions:
         return dict(self._values)
 
     def set_now(self) -> dict[str, str]:
-        """Return what was set to another text than it had."""
-        return {name: text for name, text in self._values.items() if self._before.get(name) != text}
+        """Return what was set to another text than it had, of the options that count."""
+        return {name: text for name, (_, text) in self.changed().items() if self.counts(name)}
 
     def changed(self) -> dict[str, list[Any]]:
         """Return what was set, by option: what it was (None for nothing), and what it is."""
-        return {name: [self._before.get(name), text] for name, text in self.set_now().items()}
+        before, now = self._before, self._values
+        return {
+            name: [before.get(name), now[name]] for name in now if before.get(name) != now[name]
+        }
 
     def __str__(self) -> str:
         """Name the command as traces do."""

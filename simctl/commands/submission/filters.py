@@ -87,7 +87,14 @@ class Filters:
                 values.pop(other, None)
             values[getattr(option, "long", "")] = text or _FLAG
         names = frozenset(each.long for each in self._grammar.options)
-        return CliOptions(self._grammar.command, values, tuple(self._call.argv), names, early=early)
+        return CliOptions(
+            self._grammar.command,
+            values,
+            tuple(self._call.argv),
+            names,
+            early=early,
+            others=frozenset(each for each in self._grammar.unbuilt if len(each) > 1),
+        )
 
     def _given(self, options: CliOptions) -> Given:
         found: Given = []

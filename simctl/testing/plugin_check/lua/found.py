@@ -1,5 +1,7 @@
 """Collects the mistakes of a script: each once, with the jobs that showed it."""
 
+import re
+
 import attrs
 
 from simctl.testing.plugin_check.lua.rules import (
@@ -11,6 +13,7 @@ from simctl.testing.plugin_check.lua.rules import (
 from simctl.testing.plugin_check.mistakes import RULES, Mistake
 
 _SHOWN = 3
+_WORD = re.compile(r"\w+")
 
 
 @attrs.define(eq=False)
@@ -62,7 +65,7 @@ class Found:
     def told(self, rule: str, field: str) -> bool:
         """Return whether a field has been named under a rule."""
         return any(
-            each.rule == rule and field in each.what.replace(".", " ").replace(",", " ").split()
+            each.rule == rule and field in _WORD.findall(each.what)
             for each in self._entries.values()
         )
 

@@ -98,6 +98,9 @@ BITS: Final = {
 }
 """Fields of job_desc that are numbers and never nil, by the NO_VAL that stands for none."""
 
+ZEROS: Final = frozenset({"begin_time", "end_time"})
+"""Fields of job_desc that are 0 if nobody asked."""
+
 NUMBERS: Final = frozenset().union(*BITS.values()) | frozenset(
     "argc begin_time bitflags contiguous end_time group_id immediate mail_type min_cpus "
     "spank_job_env_size user_id".split()

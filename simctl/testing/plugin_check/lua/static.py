@@ -159,6 +159,8 @@ def _compared(source: Source, use: Use) -> Iterator[Finding]:
                 rule, what = rules.WRONG_NO_VAL, f"{field} is a text or nil, never {each.other}"
             elif isinstance(each.value, float):
                 rule, what = rules.NEVER_EQUAL, f"{field} is a text, compared with {each.other}"
+        elif field in named.ZEROS and (sized or each.other == "nil"):
+            rule, what = rules.WRONG_NO_VAL, f"{field} is 0 if nobody asked, never {each.other}"
         elif field in _NIL_NUMBERS and sized:
             rule, what = rules.WRONG_NO_VAL, f"{field} is nil if nobody asked, never {each.other}"
         elif bits and sized and sized != bits and not _is_compared_with(source, field, bits):
