@@ -311,3 +311,28 @@ def test_plugins_of_classes_that_are_not_driven_are_refused(
     path = Path(__file__).parents[1] / "scenarios" / "site_rules.py"
     assert main(["plugins", "check", str(path)]) == 2
     assert "job_submit plugins in Python are not driven" in capsys.readouterr().err
+
+
+def test_scenarios_of_its_authors_are_judged_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mistake that shows there alone is found; an expectation that breaks is told apart."""
+    monkeypatch.chdir(tmp_path)
+    hidden = "if job_desc.user_name == 'zoe' then error('licence ' .. job_desc.user_name) end"
+    Path("job_submit.lua").write_text(SUBMIT.format(hidden) + MODIFY)
+    Path("own.yaml").write_text(
+        "slurm_conf: {JobSubmitPlugins: lua}\njob_submit_lua: job_submit.lua\n"
+        "nodes: [{name: n1, cpus: 4}]\nusers: {zoe: 1005}\n"
+        "partitions: [{name: debug, nodes: n1, default: true}]\n"
+        "timeline: [{at: 1s, as: zoe, run: sbatch --wrap true, exit: 1}]\n"
+    )
+    one = ["plugins", "check", "job_submit.lua", "--lua", "5.4", "--slurm", "22.05"]
+    assert main(one) == 0
+    capsys.readouterr()
+    assert main([*one, "--scenario", "own.yaml"]) == 1
+    told = capsys.readouterr().out
+    assert "licence zoe; seen with own.yaml, call 1" in told
+    assert "expectations of your own that did not hold:" in told
+    Path("own.yaml").write_text("nodes: [{name: n1}]\npartitions: [{name: d, nodes: n1}]\n")
+    assert main([*one, "--scenario", "own.yaml"]) == 2
+    assert "its JobSubmitPlugins does not name job_submit/lua" in capsys.readouterr().err

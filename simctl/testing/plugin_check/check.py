@@ -60,13 +60,11 @@ def check_plugins(
     # What a plugin prints is no part of the report, and nobody is there where it would stop.
     with redirect_stdout(sys.stderr), _without_stops():
         scripts = [each for each in references if each.endswith(".lua")]
-        if scripts and given:
-            raise InputError("--scenario: not built for Lua scripts; run it with `simctl test`")
         if (luas or slurms) and not scripts:
             raise InputError("--lua and --slurm are for Lua scripts, and none is to be checked")
         found = _found([each for each in references if each not in scripts], given)
         results: list[Checked | ScriptReport] = [
-            check_script(each, luas=luas, slurms=slurms) for each in scripts
+            check_script(each, luas=luas, slurms=slurms, given=given) for each in scripts
         ]
         results += [
             check_plugin(

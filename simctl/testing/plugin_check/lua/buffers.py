@@ -13,6 +13,7 @@ from simctl.scenario.load import read_scenario
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import rules
 from simctl.testing.plugin_check.lua.found import Found
+from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld, lacking
 from simctl.testing.plugin_check.lua.marks import line_of as _line
 from simctl.testing.plugin_check.lua.marks import reached, shown_error, text_of
@@ -135,6 +136,14 @@ class BufferCheck:
                 f"{', '.join(self._played)}: played by stand-ins that take a second and succeed"
             )
         return main, tuple(f"Lua {lua} and Slurm {slurm}" for lua, slurm in under)
+
+    def look_at(self, run: GivenRun) -> frozenset[int]:
+        """Judge what the script did in a scenario of its author's; return the blocks reached."""
+        drive = BufferDrive(
+            lua=run.lua, slurm=run.slurm, lives=(), events=run.events, result=run.result
+        )
+        self._judge(drive, newer=True)
+        return reached(run.events)
 
     def _main(self) -> BufferDrive:
         names = required("burst_buffer", self.slurms[0])

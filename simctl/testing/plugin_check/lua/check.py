@@ -6,10 +6,12 @@ from typing import Final
 
 from simctl.files import read_text
 from simctl.plugins.lua.state import LuaMissingError, require_lua
+from simctl.scenario.model import Scenario
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import named, rules
 from simctl.testing.plugin_check.lua.buffers import BufferCheck
 from simctl.testing.plugin_check.lua.found import Found
+from simctl.testing.plugin_check.lua.given import run_given
 from simctl.testing.plugin_check.lua.marks import reached
 from simctl.testing.plugin_check.lua.report import ScriptReport, Unreached
 from simctl.testing.plugin_check.lua.source import Source
@@ -28,12 +30,17 @@ _PREFIXES: Final = {
 
 
 def check_script(
-    path: str, *, luas: Sequence[str] = (), slurms: Sequence[str] = ()
+    path: str,
+    *,
+    luas: Sequence[str] = (),
+    slurms: Sequence[str] = (),
+    given: Sequence[Scenario] = (),
 ) -> ScriptReport:
-    """Check a script of a site.
+    """Check a script of a site, in scenarios that are *given* as well.
 
     Raises:
-        InputError: It cannot be read, is none of the three kinds, or loads under no Lua.
+        InputError: It cannot be read, is none of the three kinds, or loads under no Lua; or a
+            scenario does not use it.
     """
     try:
         require_lua()
@@ -53,16 +60,19 @@ def check_script(
     under_luas = tuple(luas) or LUAS
     if kind == "cli_filter":
         raise InputError(f"{path}: cli_filter.lua is not simulated, and so not checked")
+    runs = run_given(given, kind, source.marked(named.required(kind, max(versions))))
     if kind == "burst_buffer":
         buffers = BufferCheck(source, found, under_luas, versions)
         life, under = buffers.run()
         seen, driven, treated = reached(life.events), buffers.driven(life), buffers.treated(life)
         trials, notes = buffers.trials, [*notes, *buffers.notes]
+        looked = [buffers.look_at(run) for run in runs]
     else:
         check = SubmitCheck(source, found, under_luas, versions)
         main, under = check.run()
         seen, driven, treated = all_reached(main), check.driven(main), check.treated(main)
-        trials = check.trials
+        trials, looked = check.trials, [check.look_at(run) for run in runs]
+    seen = seen.union(*looked)
     return ScriptReport(
         plugin_type=f"{kind}/lua",
         origin=path,
@@ -76,7 +86,8 @@ def check_script(
         ),
         notes=tuple(notes),
         under=under,
-        trials=trials,
+        trials=trials + len(runs),
+        own_broken=tuple(each for run in runs for each in run.broken),
         not_driven="" if driven else "no job came as far as the script",
     )
 

@@ -1,7 +1,7 @@
 """Drive a job_submit.lua: a zoo of jobs through trial clusters, and what it does to each."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -10,6 +10,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.testing.plugin_check.lua import zoo
+from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.marks import reached, text_of
 from simctl.testing.plugin_check.lua.named import required
 from simctl.testing.plugin_check.lua.source import Source
@@ -167,10 +168,14 @@ def _slot(event: Event) -> int:
     return (event.time_us // SECOND - _FIRST_S) // APART_S
 
 
-def _shell(events: Sequence[Event], slot: int) -> Any:
+def _shell(events: Sequence[Event], slot: int) -> Iterator[str]:
+    yield from _lines_of_shell(each for each in events if _slot(each) == slot)
+
+
+def _lines_of_shell(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         is_start = event.kind == "script" and event.name == "shell" and event.phase == "enter"
-        if is_start and event.daemon == "slurmctld" and _slot(event) == slot:
+        if is_start and event.daemon == "slurmctld":
             assert isinstance(event.args, dict)
             yield str(event.args["argv"][-1])
 
@@ -210,6 +215,40 @@ def _rulings(
             )
         )
     return tuple(found)
+
+
+def of_given(run: GivenRun) -> Drive:
+    """Return what a script did to each job of a scenario of its author's."""
+    rulings: list[Ruling] = []
+    own: list[Event] = []
+    for event in run.events:
+        own.append(event)
+        is_call = event.kind == "plugin" and event.name in ("job_submit", "job_modify")
+        if is_call and event.phase != "enter":
+            args = event.args if isinstance(event.args, dict) else {}
+            change = "update" if event.name == "job_modify" else ""
+            rulings.append(
+                Ruling(
+                    job=Job(name=f"{run.name}, call {len(rulings) + 1}", change=change),
+                    asked=True,
+                    rc=event.rc if isinstance(event.rc, int) else 0,
+                    exit=0,
+                    changed={k: v for k, v in args.get("changed", {}).items() if k != "filled"},
+                    lines=(),
+                    logs=tuple(text_of(each) for each in own if text_of(each)),
+                    reached=reached(own),
+                    commands=tuple(_lines_of_shell(own)),
+                    took_us=event.time_us - event.t0_us if event.t0_us is not UNSET else 0,
+                )
+            )
+            own = []
+    return Drive(
+        lua=run.lua,
+        slurm=run.slurm,
+        rulings=tuple(rulings),
+        complaints=tuple(each.problem for each in run.result.complaints),
+        loaded_blocks=reached(run.events),
+    )
 
 
 def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, tuple[Job, ...]]:

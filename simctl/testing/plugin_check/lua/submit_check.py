@@ -9,12 +9,20 @@ import attrs
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import rules, zoo
 from simctl.testing.plugin_check.lua.found import Found
+from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
 from simctl.testing.plugin_check.lua.marks import line_of, shown_error
 from simctl.testing.plugin_check.lua.named import JOB_DESC, required
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
-from simctl.testing.plugin_check.lua.submissions import Drive, Ruling, Submissions, explore
+from simctl.testing.plugin_check.lua.submissions import (
+    Drive,
+    Ruling,
+    Submissions,
+    all_reached,
+    explore,
+    of_given,
+)
 from simctl.testing.plugin_check.lua.zoo import Job
 from simctl.wire import errno
 from simctl.wire.ids import NO_VAL, SECOND
@@ -64,6 +72,12 @@ class SubmitCheck:
             self._orders(submissions, main, jobs)
         self.trials = submissions.clusters
         return main, tuple(f"Lua {lua} and Slurm {slurm}" for lua, slurm in under)
+
+    def look_at(self, run: GivenRun) -> frozenset[int]:
+        """Judge what the script did in a scenario of its author's; return the blocks reached."""
+        drive = of_given(run)
+        self._judge(drive)
+        return all_reached(drive)
 
     def _missing(self) -> tuple[str, ...]:
         """Find required functions that are not there, and name them."""
