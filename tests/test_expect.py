@@ -81,7 +81,11 @@ def test_an_order_breaks_at_one_match_too_early() -> None:
     assert not result.held
     assert "fini (seq 2) began before attach (seq 4) ended" in result.detail
     lines = result.detail.splitlines()
-    assert [line.split()[:2] for line in lines[1:4]] == [[">", "2"], ["3", "3ms"], [">", "4"]]
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        [">", "2"],
+        ["3", "0:00:00.003"],
+        [">", "4"],
+    ]
     assert "pid=7" in result.detail
     assert "n1" in result.detail
 

@@ -19,17 +19,17 @@ START = Reached(wall_s=100.0, time_us=0, jobs=0, turns=0)
         (
             Reached(wall_s=101.0, time_us=5_000_000, jobs=2_000, turns=40_000),
             10_000,
-            "2,000/10,000 jobs, 12 known, at 5s, 2,000 jobs/s",
+            "2,000/10,000 jobs, 12 known, at 0:00:05, 2,000 jobs/s",
         ),
         (
             Reached(wall_s=110.0, time_us=5_500_000, jobs=20, turns=40_000),
             0,
-            "20 jobs done, 12 known, at 5s, 4,000 turns/s",
+            "20 jobs done, 12 known, at 0:00:05, 4,000 turns/s",
         ),
         (
             Reached(wall_s=110.0, time_us=0, jobs=0, turns=40_000),
             10_000,
-            "0/10,000 jobs, 12 known, at 0s, 4,000 turns/s",
+            "0/10,000 jobs, 12 known, at 0:00:00, 4,000 turns/s",
         ),
     ],
 )

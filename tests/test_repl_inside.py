@@ -116,7 +116,7 @@ def test_nothing_at_hand_is_told(line: str) -> None:
 def test_the_job_at_hand_may_be_left_out(scenario: Path) -> None:
     """It is that of the call, or the only one there is or was; of several one has to be named."""
     told = said(scenario, *STOPPED, "why", "delete", "finish", "n", "where")
-    assert "job 1 is RUNNING, since 100us" in told
+    assert "job 1 is RUNNING, since 0:00:00.0001" in told
     assert "job 1 (sleep), model guide: RUNNING on n1" in told
     two = said(None, "sbatch hello.sh", "sbatch short.sh", "why", "next")
     assert "which of 1, 2?" in " ".join(two)

@@ -286,7 +286,7 @@ def test_why_tells_what_would_reverse_two_that_are_free(
             "run, and nothing forces it"
         )
         assert "REQUEST_LAUNCH_TASKS receive on n1" in lines[-1]
-        assert "only time orders them (400us and 500us)" in lines[-1]
+        assert "only time orders them (0:00:00.0004 and 0:00:00.0005)" in lines[-1]
     assert "cannot precede itself" in why(trace, "89", "89", capsys=capsys)[0]
 
 

@@ -16,7 +16,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
 from simctl.kernel.procs import Memory, Process
 from simctl.repl.inside import attributes, is_machinery, written
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment, format_us
 
 if TYPE_CHECKING:
     from simctl.world import World
@@ -132,7 +132,7 @@ def tell_changes(world: "World", before: Notes | None) -> Iterator[str]:
     events = [event for event in events if event.kind in _TELLING]
     passed = now.time_us - before.time_us
     yield (
-        f"since {format_us(before.time_us)}: {count or 'no'} event{'s' * (count != 1)}"
+        f"since {format_moment(before.time_us)}: {count or 'no'} event{'s' * (count != 1)}"
         f"{f', {format_us(passed)} of time' if passed else ''}"
     )
     lines = [

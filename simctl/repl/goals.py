@@ -6,7 +6,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.trace import OpenCall
 from simctl.repl.session import Goal, Session
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 
 
 @attrs.define(kw_only=True)
@@ -93,7 +93,7 @@ class UntilTime(Goal):
             return None
         session.put_clock(self.time_us)
         events = session.world.trace.seq - self.since_seq
-        return f"{format_us(self.time_us)} now; {events or 'no'} event{'s' * (events != 1)}"
+        return f"{format_moment(self.time_us)} now; {events or 'no'} event{'s' * (events != 1)}"
 
 
 @attrs.define(kw_only=True)

@@ -14,7 +14,7 @@ from simctl.kernel.due import next_turns
 from simctl.kernel.procs import Memory, Process
 from simctl.kernel.trace import OpenCall
 from simctl.repl.showing import WIDTH, call_head
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 
 if TYPE_CHECKING:
     from simctl.world import World
@@ -99,7 +99,7 @@ def tell_call(world: "World", call: OpenCall) -> Iterator[str]:
     due = next_turns(world.kernel, _TURNS)
     yield "turns due:" if due else "no turn is due"
     for each in due:
-        yield f"  {format_us(each.due_us)} {each.who} {each.what}"
+        yield f"  {format_moment(each.due_us)} {each.who} {each.what}"
 
 
 def _memory(who: Process, parent: Process | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from simctl.kernel.pattern import value_text
 from simctl.repl.foresight import Foreseen
 from simctl.repl.session import Session
 from simctl.repl.showing import WIDTH
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.wire.hostlist import compress
 
 _DONE: Final = "+"
@@ -123,7 +123,7 @@ class Drawing:
             is_now = stage is present or stage.is_under_way
             mark = _NOW if is_now else _DONE if stage.begun else _AHEAD
             indent = "  " if stage.is_step else ""
-            yield f"{mark} {format_us(stage.time_us):>12}  {indent}{stage.title}"
+            yield f"{mark} {format_moment(stage.time_us):>12}  {indent}{stage.title}"
             rows = stage.drawn()
             hosts = [row for row in rows if row.where not in _DAEMONS]
             for row in rows:
@@ -256,7 +256,7 @@ def tell_life(
     if is_over:
         yield f"{_DONE} {'':>12}  purged: slurmctld has forgotten it"
     elif foreseen.purged_us >= 0:
-        yield f"{_AHEAD} {format_us(foreseen.purged_us):>12}  purged: slurmctld forgets it"
+        yield f"{_AHEAD} {format_moment(foreseen.purged_us):>12}  purged: slurmctld forgets it"
     elif foreseen.why:
         yield from textwrap.wrap(
             foreseen.why, WIDTH, initial_indent=f"{'':14}  ", subsequent_indent=f"{'':16}"

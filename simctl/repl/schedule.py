@@ -8,7 +8,7 @@ import yaml
 from simctl.kernel.pattern import value_text
 from simctl.repl.acts import Deed
 from simctl.repl.session import Session
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.scenario.model import (
     AnswerEntry,
     ApplianceEntry,
@@ -46,7 +46,7 @@ def tell_timeline(session: Session) -> Iterator[str]:
     done = sorted((row for row in rows if row.order < _AHEAD), key=_by_time)
     ahead = sorted((row for row in rows if row.order >= _AHEAD), key=_by_time)
     yield from (row.line for row in done)
-    yield f"{format_us(now_us):>14}  -- now, after event {session.world.trace.seq} --"
+    yield f"{format_moment(now_us):>14}  -- now, after event {session.world.trace.seq} --"
     yield from (row.line for row in ahead)
     for entry in session.scenario.timeline:
         if not isinstance(entry.moment, At | Placed):
@@ -69,7 +69,7 @@ def _typed(session: Session) -> Iterator[_Row]:
         yield _Row(
             time_us=act.time_us,
             order=act.number,
-            when=format_us(act.time_us),
+            when=format_moment(act.time_us),
             who="typed",
             what=_deed(act.deed),
         )
@@ -84,7 +84,7 @@ def _dated(timeline: tuple[Entry, ...], now_us: int, waiting: set[int]) -> Itera
             yield _Row(
                 time_us=time_us,
                 order=number if is_done else _AHEAD + number,
-                when=format_us(time_us),
+                when=format_moment(time_us),
                 who="scenario",
                 what=what_of(entry),
             )

@@ -31,7 +31,7 @@ from simctl.repl.greeting import greeting
 from simctl.repl.seen import Seen
 from simctl.repl.showing import COLOURS, WIDTH, call_head, event_lines, folded
 from simctl.repl.snapshots import Snapshots
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.scenario.model import AnswerEntry, Placed, RunEntry, Scenario
 from simctl.scenario.placed import answer_fault, put_clock
 from simctl.scenario.users import BUILT_IN
@@ -605,7 +605,7 @@ class Session:
             who = due[0].who if due else "idle"
         else:
             who = "idle" if kernel.current is None else who_is(kernel.current.owner)
-        return f"{format_us(kernel.now_us)} {who} [{self.desk.user}]> "
+        return f"{format_moment(kernel.now_us)} {who} [{self.desk.user}]> "
 
     def ahead(self) -> str:
         """Return what happens next, in a line."""
@@ -616,7 +616,7 @@ class Session:
         due = next_turns(self.world.kernel)
         if not due:
             return "no turn is due"
-        what = f"{format_us(due[0].due_us)} {due[0].who} {due[0].what}"
+        what = f"{format_moment(due[0].due_us)} {due[0].who} {due[0].what}"
         return what if self.kind == "turn" else f"the rest of this turn, then {what}"
 
     # Commands of Slurm's that were typed.

@@ -11,7 +11,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
 from simctl.kernel.procs import wait_status_text
 from simctl.kernel.trace import OpenCall
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 
 if TYPE_CHECKING:
     from simctl.world import World
@@ -30,7 +30,7 @@ COLOURS: Final = {
 
 def event_lines(event: Event, world: "World") -> list[str]:
     """Return an event as one line, or several where it is long."""
-    head = f"{event.seq:>5} {format_us(event.time_us):>11} "
+    head = f"{event.seq:>5} {format_moment(event.time_us):>12} "
     text = f"{_who(event)} {' '.join(filter(None, _what(event, world)))}"
     return textwrap.wrap(
         text,

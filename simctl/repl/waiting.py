@@ -12,7 +12,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.procs import Process
 from simctl.repl.life import without_controller
 from simctl.repl.session import Session
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment, format_us
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import JobBase, Reason
 
@@ -49,7 +49,7 @@ def _since(session: Session, job: JobRecord) -> str:
 
 
 def _moment(word: str, time_us: int) -> str:
-    return f"{word} {format_us(time_us)}"
+    return f"{word} {format_moment(time_us)}"
 
 
 # Waiting for a start.
@@ -64,13 +64,13 @@ def _pending(session: Session, job: JobRecord) -> Iterator[str]:
     yield f"  {reason}: {text or 'in the words of a plugin'}"
     since_us = eligible_us(job)
     if 0 <= since_us <= session.world.kernel.now_us:
-        yield f"  eligible since {format_us(since_us)}"
+        yield f"  eligible since {format_moment(since_us)}"
     more = _DETAILS.get(Reason(known)) if known else None
     if more is not None:
         yield from more(session, job)
     if job.planned_us >= 0:
         where = f" on {job.planned_nodes}" if job.planned_nodes else ""
-        yield f"  backfill expects it to start at {format_us(job.planned_us)}{where}"
+        yield f"  backfill expects it to start at {format_moment(job.planned_us)}{where}"
 
 
 def _known(job: JobRecord) -> str:
@@ -88,7 +88,7 @@ def _room(session: Session, job: JobRecord) -> Iterator[str]:
     others = {other.job_id: other for node in nodes for other in node.jobs.values()}
     for other in list(others.values())[:_MOST]:
         end = (
-            f"until {format_us(other.limit_us)} at the latest"
+            f"until {format_moment(other.limit_us)} at the latest"
             if other.limit_us < INFINITE
             else "without a time limit"
         )
@@ -123,11 +123,11 @@ def _dependency(session: Session, job: JobRecord) -> Iterator[str]:
             yield f"  job {need.job.job_id} is {need.job.state}"
     due_us = verdict(ctld, job, ctld.now_us).due_us
     if due_us >= 0:
-        yield f"  it is looked at again at {format_us(due_us)}"
+        yield f"  it is looked at again at {format_moment(due_us)}"
 
 
 def _begin_time(_: Session, job: JobRecord) -> Iterator[str]:
-    yield f"  it may start from {format_us(job.begin_us)} on"
+    yield f"  it may start from {format_moment(job.begin_us)} on"
 
 
 def _held(session: Session, job: JobRecord) -> Iterator[str]:
@@ -148,16 +148,17 @@ def _burst_buffer(session: Session, job: JobRecord) -> Iterator[str]:
         since = next((each.time_us for each in _same_answer(asked, last.rc)), last.time_us)
         meaning = {0: "staging in", 1: "may start", -1: "not begun, or no room for it"}
         means = meaning.get(last.rc if isinstance(last.rc, int) else -1, "not begun")
+        at, began = format_moment(last.time_us), format_moment(since)
         yield (
             f"  bb_p_job_test_stage_in was asked {len(asked)} time{'s' * (len(asked) != 1)}, last "
-            f"at {format_us(last.time_us)}: {last.rc} ({means}), as since {format_us(since)}"
+            f"at {at}: {last.rc} ({means}), as since {began}"
         )
     if job.bb_state:
         yield f"  its burst buffer is {job.bb_state}; it asks for {job.burst_buffer.strip()!r}"
     if job.state_desc:
         yield f"  the plugin says: {job.state_desc}"
     if job.expected_us > session.world.kernel.now_us:
-        yield f"  the plugin expects it to start at {format_us(job.expected_us)}"
+        yield f"  the plugin expects it to start at {format_moment(job.expected_us)}"
     yield from _scripts(session, job)
 
 
@@ -248,7 +249,7 @@ def _running(session: Session, job: JobRecord) -> Iterator[str]:
     now_us = session.world.kernel.now_us
     where = f"on {job.node_list}" if job.nodes else "without nodes"
     limit = (
-        f"its time limit is at {format_us(job.limit_us)}"
+        f"its time limit is at {format_moment(job.limit_us)}"
         if job.limit_us < INFINITE
         else "it has no time limit"
     )
@@ -256,7 +257,7 @@ def _running(session: Session, job: JobRecord) -> Iterator[str]:
     if job.state.configuring:
         yield f"  it waits for {job.prolog_running or 'a'} prolog or burst buffer operation"
     if job.suspend_us >= 0:
-        yield f"  it is suspended since {format_us(job.suspend_us)}, until `scontrol resume`"
+        yield f"  it is suspended since {format_moment(job.suspend_us)}, until `scontrol resume`"
     steps = ", ".join(
         f"{job.job_id}.{step.step_id} on {step.node_list}" for step in job.steps.values()
     )
@@ -295,7 +296,7 @@ def _doing(process: Process, due: dict[int, int], now_us: int) -> str:
         return "is stopped"
     moment = due.get(process.pid)
     if moment is not None:
-        return f"goes on at {format_us(moment)}, {format_us(moment - now_us)} from now"
+        return f"goes on at {format_moment(moment)}, {format_us(moment - now_us)} from now"
     waits = [thread.waits_for for thread in process.threads if not thread.finished]
     if waits:
         return f"waits for {waits[0]}"
@@ -305,7 +306,9 @@ def _doing(process: Process, due: dict[int, int], now_us: int) -> str:
         parent = process.host.processes.get(parent.ppid)
     if parent is None or parent.step != process.step:
         return "runs"
-    return f"runs; pid {parent.pid}, which looks after it, is due at {format_us(due[parent.pid])}"
+    return (
+        f"runs; pid {parent.pid}, which looks after it, is due at {format_moment(due[parent.pid])}"
+    )
 
 
 def _due(session: Session) -> dict[int, int]:
@@ -342,7 +345,7 @@ def _completing(session: Session, job: JobRecord) -> Iterator[str]:
         for name in sorted(job.completing_nodes)[:_MOST]:
             node = session.world.ctld.nodes_by_name[name]
             flags = f"|{node.flags.name}" if node.flags else ""
-            heard = format_us(node.last_response_us)
+            heard = format_moment(node.last_response_us)
             yield f"  {name} is {node.base.name}{flags}, heard of at {heard}"
     elif job.epilog_running:
         yield "  it waits for EpilogSlurmctld"
@@ -376,7 +379,8 @@ def _over(session: Session, job: JobRecord) -> Iterator[str]:
         yield f"  {job.reason}: {EXPLAINED[Reason(job.reason)]}"
     age_us = session.world.site.conf.min_job_age_s * SECOND
     if job.end_us >= 0 and age_us:
-        yield f"  it waits for nothing; its record may go from {format_us(job.end_us + age_us)} on"
+        goes = format_moment(job.end_us + age_us)
+        yield f"  it waits for nothing; its record may go from {goes} on"
     if job.burst_buffer and not job.staged_out:
         yield "  and once bb_p_job_test_stage_out says that its stage-out is over"
 
@@ -386,4 +390,5 @@ def _calls(session: Session, job: JobRecord) -> Iterator[str]:
     for call in session.world.site.hooks.under_way:
         if call.who.job == job.job_id:
             who = f"pid {call.who.pid} on {call.who.host.name}"
-            yield f"  {call.name} has been under way in {who} since {format_us(call.started_us)}"
+            began = format_moment(call.started_us)
+            yield f"  {call.name} has been under way in {who} since {began}"

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from simctl.console import live_line, write_controls
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.world import World
 
 _EVERY_S: Final = 0.2
@@ -101,7 +101,7 @@ def line(then: Reached, now: Reached, *, total: int, known: int) -> str:
     wall_s = now.wall_s - then.wall_s
     done = f"{now.jobs:,}/{total:,} jobs" if total else f"{now.jobs:,} jobs done"
     time_us = now.time_us // 1_000_000 * 1_000_000
-    parts = [f"{done}, {known:,} known", f"at {format_us(time_us)}"]
+    parts = [f"{done}, {known:,} known", f"at {format_moment(time_us)}"]
     ended = now.jobs - then.jobs
     if wall_s and total and ended:
         parts.append(f"{ended / wall_s:,.0f} jobs/s")

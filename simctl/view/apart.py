@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 
 _LOOKED_AT: Final = 400
 """How many events before the end of what broke are compared."""
@@ -115,5 +115,5 @@ def _line(event: Event, *, only: bool, seq: int) -> dict[str, Any]:
     if event.kind == "state" and isinstance(event.args, dict):
         state = f" {value_text(event.args.get('to'))}"
     role = event.role if isinstance(event.role, str) else ""
-    text = f"{format_us(event.time_us)} {where} {role}: {event.name}{state} {'.'.join(about)}"
+    text = f"{format_moment(event.time_us)} {where} {role}: {event.name}{state} {'.'.join(about)}"
     return {"text": text.strip(), "only": only, "seq": seq}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment, format_us
 from simctl.view.runs import LOG, JobRun, StoredRun, first_runs, percentile, use_of
 
 _PARTS: Final = ((0.5, "median"), (0.9, "90 %"), (0.99, "99 %"))
@@ -323,7 +323,7 @@ def _starts(found: Comparison) -> list[str]:
             where = ", within a minute"
         return [f"All of them start at the same moments{where}."]
     first = min(apart, key=lambda pair: min(pair.ours.start_us or 0, pair.theirs.start_us or 0))
-    starts = [format_us(job.start_us or 0) for job in (first.ours, first.theirs)]
+    starts = [format_moment(job.start_us or 0) for job in (first.ours, first.theirs)]
     where = f"job {first.label}: at {starts[0]} in A, at {starts[1]} in B"
     alike = len(found.pairs) - len(apart)
     within = ", within a minute" if found.alike_us else ""

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.plugins.points import ALL, OPTIONAL
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment, format_us
 from simctl.scenario.why_failed import WhyFailed
 from simctl.story.telling import sentences
 from simctl.view.reading import Seen
@@ -145,10 +145,10 @@ def _job_facts(
 
 def _when(job: _Job) -> str:
     if job.started_us is None:
-        return f"never started, submitted at {format_us(job.first.time_us)}"
+        return f"never started, submitted at {format_moment(job.first.time_us)}"
     if job.over_us is None:
-        return f"from {format_us(job.started_us)}"
-    return f"{format_us(job.started_us)} to {format_us(job.over_us)}"
+        return f"from {format_moment(job.started_us)}"
+    return f"{format_moment(job.started_us)} to {format_moment(job.over_us)}"
 
 
 def _owner(first: Event, by_seq: Mapping[int, Event]) -> int | None:

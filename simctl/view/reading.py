@@ -12,7 +12,7 @@ from msgspec import UNSET
 from simctl.kernel.events import END, Event
 from simctl.kernel.recording import Reader, Recording, edited
 from simctl.limits import PICTURE_BYTES, PICTURE_EVENTS
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.status import InputError
 
 _NAMED: Final = 12
@@ -43,9 +43,9 @@ class Selection:
         """Return what it leaves in, for people; nothing if it is all."""
         parts = [] if self.job is None else [f"job {self.job}"]
         if self.from_us:
-            parts.append(f"from {format_us(self.from_us)}")
+            parts.append(f"from {format_moment(self.from_us)}")
         if self.to_us is not None:
-            parts.append(f"to {format_us(self.to_us)}")
+            parts.append(f"to {format_moment(self.to_us)}")
         return " ".join(parts)
 
 
@@ -174,7 +174,7 @@ class _Gathered:
         known = ", ".join(str(job) for job in self.jobs)
         raise InputError(
             f"{self._what}: nothing of it is {self._selection.told()}; it goes from 0s to "
-            f"{format_us(self.ends_us)}, and has {f'job {known}' if known else 'no job'}"
+            f"{format_moment(self.ends_us)}, and has {f'job {known}' if known else 'no job'}"
         )
 
     def lacking(self) -> set[int]:
@@ -202,5 +202,5 @@ def _check_size(count: int, gathered: _Gathered, what: str) -> None:
     raise InputError(
         f"{what}: {count:,} events are more than a page holds ({PICTURE_EVENTS:,}); name a part of "
         f"them: --job N (there are {jobs}{more}), --from TIME and --to TIME (it goes from 0s to "
-        f"{format_us(gathered.ends_us)})"
+        f"{format_moment(gathered.ends_us)})"
     )

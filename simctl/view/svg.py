@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.outputs import Kind
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment, format_us
 from simctl.status import InputError
 from simctl.view.page import asset
 from simctl.view.processes import (
@@ -139,11 +139,11 @@ class _Drawing:
             if before is not None:
                 passed = f' <tspan class="soft">+{format_us(event.time_us - before)}</tspan>'
             self._out.append(f'<line x1="{x}" x2="{x}" y1="6" y2="{height}" class="rule"/>')
-            told = f"{format_us(event.time_us)}{passed}"
+            told = f"{format_moment(event.time_us)}{passed}"
             before = event.time_us
             if x + 5 >= free:
                 self._out.append(f'<text x="{x + 5}" y="16" class="time">{told}</text>')
-                free = x + 20 + 7 * len(format_us(event.time_us)) + (60 if passed else 0)
+                free = x + 20 + 7 * len(format_moment(event.time_us)) + (60 if passed else 0)
 
     def _y(self, pid: int) -> float:
         return _TOP + self._row[pid] * _ROW + _ROW / 2

@@ -15,7 +15,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.procs import (
     Host,
 )
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.wire.states import NodeBase, NodeFlag
 from simctl.world.login import LoginShell
 
@@ -139,7 +139,7 @@ def why_ran_out(daemons: Daemons, events: Sequence[Event]) -> tuple[str, ...]:
     unfinished = sum(not job.state.finished for job in daemons.ctld.jobs.values())
     lines = [f"more than {kernel.most_turns} turns were caused; a run has no more by itself"]
     if unfinished:
-        when = format_us(kernel.now_us)
+        when = format_moment(kernel.now_us)
         lines.append(f"{unfinished} jobs are unfinished at {when} of virtual time")
     last = Counter(f"{event.kind} {event.name}" for event in events[-_LAST_LOOKED_AT:])
     if last:

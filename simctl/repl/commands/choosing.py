@@ -14,7 +14,7 @@ from simctl.repl.errors import CommandError
 from simctl.repl.goals import CallEnds
 from simctl.repl.registry import command
 from simctl.repl.session import Session
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 
 _FOR = re.compile(r"\s+for[\s=]+(\S+)$")
 _OPTION = re.compile(r"\s+(errno|rc|times|skip|chance|by|from|to|how)=(\S+)$")
@@ -299,7 +299,7 @@ def turns(session: Session, rest: str) -> None:
     for each in found:
         # Only those of the next moment can be picked, and have a number for that.
         rank = str(each.rank) if each.due_us == found[0].due_us else ""
-        session.say(f"{rank:>3} {format_us(each.due_us):>11} {each.who} {each.what}")
+        session.say(f"{rank:>3} {format_moment(each.due_us):>12} {each.who} {each.what}")
 
 
 @command("pick", usage="pick N", topic="choosing", example="pick 2")

@@ -10,7 +10,7 @@ from simctl.kernel.due import next_turns, who_is
 from simctl.repl.changes import tell_changes
 from simctl.repl.fronts import Front
 from simctl.repl.session import Session
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 
 _CHUNK: Final = 1 << 16
 _DUE: Final = 12
@@ -93,7 +93,7 @@ class WebFront(Front):
             "prompt": prompt,
             "start": start,
             "events": events,
-            "now": format_us(world.kernel.now_us),
+            "now": format_moment(world.kernel.now_us),
             "ahead": session.ahead(),
             "over": session.over,
             "between": session.kind == "turn",
@@ -101,7 +101,7 @@ class WebFront(Front):
             "call": None if call is None else {"name": call.name, "who": who_is(call.who)},
             "due": [
                 {
-                    "when": format_us(each.due_us),
+                    "when": format_moment(each.due_us),
                     "text": f"{each.who} {each.what}",
                     "rank": each.rank if each.due_us == due[0].due_us else 0,
                 }

@@ -4,7 +4,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.scenario.holding.happens_before import HappensBefore
 
 
@@ -69,12 +69,12 @@ def _turn(relation: HappensBefore, event: Event) -> Event:
 def _how(one: Event, other: Event) -> str:
     if one.time_us == other.time_us:
         return (
-            f"both are due at {format_us(one.time_us)}: a schedule may take "
+            f"both are due at {format_moment(one.time_us)}: a schedule may take "
             f"the second first (--schedule random)"
         )
     return (
-        f"only time orders them ({format_us(one.time_us)} and {format_us(other.time_us)}): other "
-        "latencies or durations may reverse them"
+        f"only time orders them ({format_moment(one.time_us)} and "
+        f"{format_moment(other.time_us)}): other latencies or durations may reverse them"
     )
 
 

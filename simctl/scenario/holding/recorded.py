@@ -12,7 +12,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, near, value_text
 from simctl.kernel.procs import wait_status_text
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.scenario.holding.happens_before import HappensBefore
 
 _BEFORE_GAP: Final = 6
@@ -90,7 +90,7 @@ def describe(event: Event) -> str:
     elif event.kind in _TELLING and event.args is not UNSET:
         about += [_named(key, value) for key, value in event.args.items()]
     words = " ".join(part for part in (node, *process, *what, *about, *result) if part)
-    return f"{event.seq:>6} {format_us(event.time_us):>12} {words}"
+    return f"{event.seq:>6} {format_moment(event.time_us):>12} {words}"
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,7 @@ from simctl.kernel.line import Line, Name
 from simctl.kernel.schedules import InTurn, Replay
 from simctl.kernel.threads import Thread
 from simctl.kernel.token import Token
+from simctl.scenario.durations import format_moment, format_us
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +104,7 @@ class Told(Replay):
         if place:
             others = list(dict.fromkeys(_describe(line, turn) for turn in line.due[:place]))
             self.sentences.append(
-                f"{line.due[0][0]}us: {_describe(line, line.due[place])} goes before "
+                f"{format_moment(line.due[0][0])}: {_describe(line, line.due[place])} goes before "
                 f"{_joined(others)}"
             )
         return place
@@ -113,7 +114,8 @@ class Told(Replay):
         extra_us = super().extra_us(line)
         if extra_us:
             rpc, to = line.sending
-            self.sentences.append(f"{line.now_us}us: {rpc} to {to} takes {extra_us}us longer")
+            now, extra = format_moment(line.now_us), format_us(extra_us)
+            self.sentences.append(f"{now}: {rpc} to {to} takes {extra} longer")
         return extra_us
 
 

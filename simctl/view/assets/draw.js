@@ -324,7 +324,7 @@ class Picture {
       out.push(`<rect x="${x}" y="0" width="${Math.max(w, 1)}" height="${height}" class="${m % 2 ? "band odd" : "band"}"/>`);
       const text = Math.max(x, this.left) + 5;
       if (text < free) continue;
-      const label = formatUs(time_us);
+      const label = formatMoment(time_us);
       out.push(`<text x="${text}" y="17" class="time">${label}</text>`);
       const since = m ? time_us - moments[m - 1].time_us : 0;
       if (since) out.push(`<text x="${text}" y="32" class="since">+${formatUs(since)}</text>`);

@@ -310,14 +310,19 @@ class Spans {
   }
 }
 
-// As format_us() of simctl/scenario/durations.py writes lengths of time.
+// A length of time, as format_us() of simctl/scenario/durations.py writes it.
 function formatUs(us) {
   if (us < 0) return `-${formatUs(-us)}`;
   if (us === 0) return "0s";
   if (us < 1e6) return us % 1000 === 0 ? `${us / 1000}ms` : `${us}us`;
+  if (us < 60e6) return `${us / 1e6}s`;
+  return formatMoment(us);
+}
+
+// A moment of virtual time, as format_moment() writes it.
+function formatMoment(us) {
   const whole = Math.floor(us / 1e6), part = us % 1e6;
   const fraction = part ? `.${String(part).padStart(6, "0")}`.replace(/0+$/, "") : "";
-  if (us < 60e6) return `${whole}${fraction}s`;
   const two = (x) => String(x).padStart(2, "0");
   const days = Math.floor(whole / 86400), hours = Math.floor(whole / 3600) % 24;
   const clock = `${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}${fraction}`;

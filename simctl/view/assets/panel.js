@@ -37,7 +37,7 @@ class Panel {
       element("span", { class: "seq" }, String(event.seq)),
       element("span", { class: "what" },
         element("b", {}, event.name), event.phase ? ` ${event.phase}` : "", about,
-        element("i", {}, ` ${formatUs(event.time_us)} · ${model.who(event)}${event.pid === undefined ? "" : ` on ${hostOf(event)}, as ${model.user(event.uid)}`}${note}`)));
+        element("i", {}, ` ${formatMoment(event.time_us)} · ${model.who(event)}${event.pid === undefined ? "" : ` on ${hostOf(event)}, as ${model.user(event.uid)}`}${note}`)));
   }
 
   lines(events, most, more) {
@@ -194,8 +194,8 @@ class Panel {
       const fork = model.at(process.fork);
       row("forked by", go(fork, model.who(fork)));
     }
-    const began = event.t0_us === undefined ? "" : `, began at ${formatUs(event.t0_us)}`;
-    row("at", `${formatUs(event.time_us)}${began}`);
+    const began = event.t0_us === undefined ? "" : `, began at ${formatMoment(event.t0_us)}`;
+    row("at", `${formatMoment(event.time_us)}${began}`);
     const about = [];
     if (event.job !== undefined) about.push(`job ${event.job}`);
     if (event.array_job !== undefined) about.push(`${event.array_job}_${event.array_task ?? "[…]"} of an array`);
