@@ -173,6 +173,11 @@ LIMITS: dict[str, Limit] = {
         ends,
         {0: [90], 1: [150], 2: [210]},
     ),
+    "a limit of a minute, of a job that starts at 29 to 31 s, is looked at every 30 s": Limit(
+        lambda n: timeline(f"0 alice sbatch -t1 --begin=now+{n} --wrap 'sleep 500'"),
+        ends,
+        {29: [90], 30: [90], 31: [120]},
+    ),
     "a deadline that comes with the check of the limit, at 150 s, ends its job first": Limit(
         lambda n: timeline(f"0 alice sbatch -t2 --deadline=now+{n} --wrap 'sleep 600'"),
         lambda ran: [(row.state, at) for row, at in zip(ran.result.rows, ends(ran), strict=True)],

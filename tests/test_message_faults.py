@@ -1,5 +1,6 @@
 """Messages that are lost, doubled, late or overtaken: what senders and receivers make of it."""
 
+import itertools
 import random
 from typing import Any, Final
 
@@ -265,6 +266,19 @@ def test_a_late_suspension_does_not_stop_a_job_that_was_resumed(fault: str) -> N
     )
     assert ran.job()[0] == "COMPLETED"
     assert not ran.result.stalled
+
+
+def test_a_srun_that_nobody_answers_asks_ten_times_again_for_its_step() -> None:
+    """Each pause is twice the one before, up to 29 s; MessageTimeout comes to it."""
+    ran = played(
+        "drop: REQUEST_JOB_STEP_CREATE, for: 1h", "at: 0s, as: alice, run: srun -w n1 true"
+    )
+    sent = ran.all("REQUEST_JOB_STEP_CREATE", phase="send")
+    pauses = [b.time_us - a.time_us for a, b in itertools.pairwise(sent)]
+    assert [pause / 1_000_000 - 10 for pause in pauses] == pytest.approx(
+        [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 29.0]
+    )
+    assert "Unable to create step for job 1: Socket timed out" in ran.stderr()
 
 
 def test_what_was_lost_on_its_way_to_srun_and_is_sent_again_is_waited_for() -> None:
