@@ -5,7 +5,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -363,11 +362,12 @@ _LEFT: Final = 170
 
 
 def _page(sides: tuple[Side, Side], lines: Sequence[str], groups: Sequence[Group]) -> bytes:
-    title = " and ".join(Path(side.path).name for side in sides)
+    title = " and ".join(dict.fromkeys(side.path for side in sides))
     parts = [f"<pre>{html.escape(chr(10).join(lines))}</pre>"]
     for group in groups:
         values = ", ".join(f"{name} {value}" for name, value in group.values.items())
-        parts.append(f"<h2>B - A, a dot for each pair {html.escape(values)}</h2>{_picture(group)}")
+        head = f"B - A, a dot for each pair of runs{f' with {values}' * bool(values)}"
+        parts.append(f"<h2>{html.escape(head)}</h2>{_picture(group)}")
     return write_page(title, {}, scripts=(), template="words.html", live="\n".join(parts))
 
 

@@ -79,7 +79,7 @@ class Gantt {
     this.runs.forEach((run, i) => {
       const { facts } = run;
       page.append(element("h2", {}, this.titleOf(i)),
-        element("p", {}, `${facts.recorded ? `Recorded in ${facts.recorded}` : `${facts.scenario}, seed ${facts.seed}, schedule ${facts.schedule}, model ${facts.model}`}: ${run.jobs.length.toLocaleString("en")} runs of jobs on ${run.nodes.length.toLocaleString("en")} nodes${run.whole ? "" : "; the run was cut short"}`));
+        element("p", {}, `${facts.recorded ? `Recorded in ${facts.recorded}` : `${facts.scenario}, seed ${facts.seed}, schedule ${facts.schedule}, model ${facts.model}`}: ${run.jobs.length.toLocaleString("en")} runs of jobs${run.nodes.length ? ` on ${run.nodes.length.toLocaleString("en")} nodes` : ", on which nodes nobody recorded"}${run.whole ? "" : "; the run was cut short"}`));
       const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `nodes of ${run.name} over time` });
       page.append(canvas);
       this.boxes.push(canvas);
