@@ -270,7 +270,7 @@ WRONG = [
     ("scenario: base.yaml\nparameters: {load: [1, 2]}", "no setting 'load'"),
     ("scenario: base.yaml\nparameters: {latency: []}", "at least 1"),
     ("scenario: base.yaml\nparameters: {load: {a: 3}}", "expected a mapping from paths to values"),
-    ("scenario: base.yaml\nseeds: 0", "expected a whole number from 1 to 10,000,000"),
+    ("scenario: base.yaml\nseeds: 0", "expected a whole number from 1 to 1,000,000"),
     ("scenario: base.yaml\nseeds: {from: 3}", "missing key `count`"),
     ("scenario: base.yaml\nseeds: 2\nkeep: [{seed: 2}]", "no run has seed: 2"),
     ("scenario: base.yaml\nkeep: [{sed: 0}]", "no run has sed: 0; did you mean seed?"),

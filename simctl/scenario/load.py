@@ -255,8 +255,11 @@ def read_scenario(
     commands: Collection[str] = COMMANDS,
     functions: Collection[str] = FUNCTIONS,
     event_names: Collection[str] = (),
+    root: yaml.Node | None = None,
 ) -> Scenario:
     """Read a scenario from its text; *file* is where it is said to stand.
+
+    With *root* that tree is read: the text's own, with changes.
 
     Raises:
         ScenarioErrors: the text holds mistakes: all of them.
@@ -265,7 +268,7 @@ def read_scenario(
     reading.functions = tuple(functions)
     reading.event_names += tuple(event_names)
     reading.commands = tuple(commands)
-    return _scenario(read_values(text, reading), reading, description(text))
+    return _scenario(read_values(text, reading, root), reading, description(text))
 
 
 def start(text: str, file: str) -> Reading:
@@ -308,24 +311,24 @@ def check_scenario(path: Path, usage: Usage) -> Checked:
     )
 
 
-def read_values(text: str, reading: Reading) -> Values:
+def read_values(text: str, reading: Reading, root: yaml.Node | None = None) -> Values:
     """Return what stands under each key of a scenario, or its default.
 
     Raises:
         ScenarioErrors: the text holds mistakes: all of them.
     """
-    values = _values(text, reading)
+    values = _values(text, reading, root)
     if reading.mistakes or values is None:
         raise ScenarioErrors(sort_mistakes(reading.mistakes))
     return values
 
 
-def _values(text: str, reading: Reading) -> Values | None:
+def _values(text: str, reading: Reading, root: yaml.Node | None = None) -> Values | None:
     """Return what could be read, None if nothing could; mistakes are noted."""
     values: Values | None = None
-    root = Value(node=compose(text, reading.file), path="")
+    whole = Value(node=root or compose(text, reading.file), path="")
     try:
-        values, _ = SCENARIO.read_values(root, reading)
+        values, _ = SCENARIO.read_values(whole, reading)
         complete(values, reading)
         merge(values, reading)
         _check_backup(values, reading)
@@ -342,13 +345,8 @@ def _values(text: str, reading: Reading) -> Values | None:
     return values
 
 
-def files_named(text: str) -> list[str]:
-    """Return the files that a scenario names by keys of their own, as they stand there.
-
-    Raises:
-        ScenarioErrors: The text is no YAML.
-    """
-    root = compose(text, "")
+def files_named(root: yaml.Node) -> list[str]:
+    """Return the files that a scenario names by keys of their own, as they stand there."""
     keys = [field.name for field in FIELDS if isinstance(field.shape, _FILE_SHAPES)]
     pairs = root.value if isinstance(root, yaml.MappingNode) else ()
     return [str(value.value) for key, value in pairs if key.value in keys]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import attrs
+import yaml
 
 from simctl.files import noting
 from simctl.plugins.registry import Registry
@@ -23,7 +24,6 @@ from simctl.sweep.settings import (
     OF_LOGS,
     OF_RUNS,
     PathError,
-    as_text,
     parsed,
     parts,
     put,
@@ -75,17 +75,16 @@ class Checked:
         return pack(self.sweep.folder, self.files)
 
 
-def composed(text: str, cell: Cell) -> str:
-    """Return a scenario's text with what a cell sets in it.
+def composed(root: yaml.Node, cell: Cell) -> yaml.Node:
+    """Return the tree of a scenario with what a cell sets in it.
 
     Raises:
         PathError: It cannot be set.
     """
-    root = parsed(text)
     for path, value in cell.settings.items():
         if path not in OF_RUNS:
             root = put(root, path, parsed(value))
-    return as_text(root)
+    return root
 
 
 def check(sweep: Sweep) -> Checked:
@@ -108,7 +107,7 @@ def check(sweep: Sweep) -> Checked:
     if checking.mistakes:
         lines = "\n".join(str(each) for each in dict.fromkeys(checking.mistakes.values()))
         raise InputError(lines, placed=True)
-    kept = frozenset(trial for trial in range(plan.trials) if _is_kept(sweep, plan, trial))
+    kept = frozenset(_kept(sweep, plan))
     if len(kept) > _KEPT:
         raise InputError(f"{sweep.file}: keep: {len(kept):,} runs; the most are {_KEPT:,}")
     return Checked(
@@ -133,11 +132,16 @@ def _some(
             yield cell, places
 
 
-def _is_kept(sweep: Sweep, plan: Plan, trial: int) -> bool:
-    cell, seed = plan.of(trial)
-    values = dict(zip(plan.parameters, plan.cells[cell].labels, strict=True))
-    values["seed"] = str(seed)
-    return any(all(values[name] == label for name, label in each.items()) for each in sweep.keep)
+def _kept(sweep: Sweep, plan: Plan) -> Iterator[int]:
+    """Give the trials of which something is kept, some more than once."""
+    for wanted in sweep.keep:
+        labels = {name: label for name, label in wanted.items() if name != "seed"}
+        for number, cell in enumerate(plan.cells):
+            values = dict(zip(plan.parameters, cell.labels, strict=True))
+            if labels.items() <= values.items():
+                for place, seed in enumerate(plan.seeds):
+                    if wanted.get("seed", str(seed)) == str(seed):
+                        yield number * len(plan.seeds) + place
 
 
 class _Checking:
@@ -149,6 +153,7 @@ class _Checking:
         """Each once, by what is told; combinations that lack the same are not all named."""
         self.warnings: dict[str, None] = {}
         self.texts: dict[str, str] = {}
+        self._roots: dict[str, yaml.Node] = {}
         self.files: dict[Path, None] = {}
         self.needs: list[tuple[Path, tuple[str, ...], tuple[Path, ...]]] = []
 
@@ -181,28 +186,29 @@ class _Checking:
     def _scenario(self, cell: Cell, places: Mapping[str, Value]) -> None:
         name = cell.scalar("scenario")
         path = scenario_file(name, self._sweep.folder)
-        text = self._base(name, path)
+        base = self._base(name, path)
         for setting in cell.settings:
             try:
-                composed(text, cell.only(setting))
+                composed(base, cell.only(setting))
             except PathError as error:
                 raise self._wrong(places, setting, str(error)) from error
+        root = composed(base, cell)
         with noting() as read:
             try:
-                scenario = read_scenario(composed(text, cell), file=str(path))
+                scenario = read_scenario(self.texts[name], file=str(path), root=root)
             except ScenarioErrors as error:
                 for each in error.mistakes:
                     self.mistakes.setdefault(str(each), self._placed(each, cell, places))
                 return
         for told in plugin_mistakes(Registry(), scenario, scenario.model):
-            # Where it stands in the text that was composed says nothing to anybody.
+            # Where it stands in the scenario says nothing of what is set in it.
             said = re.sub(rf"^{re.escape(str(path))}:\d+:\d+: ", "", told)
             where = "plugins" if "plugins" in places else "scenario"
             self.mistakes.setdefault(said, self._told(said, cell, places[where]))
-        self._note(path, scenario, (tuple(read), tuple(files_named(composed(text, cell)))))
+        self._note(path, scenario, (tuple(read), tuple(files_named(root))))
 
-    def _base(self, name: str, path: Path) -> str:
-        """Return the text of a scenario that can be read as it is."""
+    def _base(self, name: str, path: Path) -> yaml.Node:
+        """Return the tree of a scenario that can be read as it is."""
         if name not in self.texts:
             with noting() as read:
                 try:
@@ -213,7 +219,8 @@ class _Checking:
             if not is_shipped(path):
                 self.files |= read
             self.texts[name] = path.read_text(encoding="utf-8-sig")
-        return self.texts[name]
+            self._roots[name] = parsed(self.texts[name])
+        return self._roots[name]
 
     def _note(
         self, path: Path, scenario: Scenario, files: tuple[tuple[Path, ...], tuple[str, ...]]

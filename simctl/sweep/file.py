@@ -36,7 +36,7 @@ from simctl.sweep.plan import Cell
 from simctl.sweep.settings import OF_LOGS, OF_RUNS, PathError, parts, written
 
 CELLS: Final = 100_000
-RUNS: Final = 10_000_000
+RUNS: Final = 1_000_000
 """How many combinations, and how many runs of all of them, a sweep may have."""
 
 _SEED: Final = "a seed, a whole number from 0"

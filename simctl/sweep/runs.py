@@ -27,7 +27,7 @@ from simctl.status import InputError
 from simctl.sweep.checking import composed
 from simctl.sweep.options import options_of, scenario_file
 from simctl.sweep.plan import Cell, Plan
-from simctl.sweep.settings import PathError
+from simctl.sweep.settings import PathError, parsed
 from simctl.world import RunResult, World
 
 MEASURES: Final = (
@@ -80,6 +80,7 @@ class SweepRunner:
         self._plan = plan
         self._folder = folder
         self._scenario: tuple[int, Scenario | None] = (-1, None)
+        self._root: tuple[str, Any] = ("", None)
         self._log: tuple[str, Any, Any] = ("", None, None)
 
     def run_chunk(self, first: int, last: int, *, stop: bool, done: Callable[[], None]) -> RunChunk:
@@ -139,9 +140,12 @@ class SweepRunner:
     def _load(self, number: int, cell: Cell) -> Scenario:
         if self._scenario[0] != number:
             name = cell.scalar("scenario")
-            path = scenario_file(name, self._folder)
+            path, text = scenario_file(name, self._folder), self._plan.texts[name]
+            if self._root[0] != name:
+                self._root = (name, parsed(text))
             try:
-                scenario = read_scenario(composed(self._plan.texts[name], cell), file=str(path))
+                changed = composed(self._root[1], cell)
+                scenario = read_scenario(text, file=str(path), root=changed)
             except ScenarioErrors as error:
                 told = "; ".join(f"{each.path}: {each.message}" for each in error.mistakes)
                 raise InputError(told) from error

@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -50,17 +50,23 @@ def put(root: yaml.Node, path: str, value: yaml.Node) -> yaml.Node:
     Raises:
         PathError: The path leads through what is no mapping and no list.
     """
-    return _put(root, parts(path), value, path)
+    return _put(root, parts(path), value, path, (root.start_mark, root.end_mark))
 
 
 def _put(
-    node: yaml.Node | None, steps: Sequence[str | int], value: yaml.Node, path: str
+    node: yaml.Node | None,
+    steps: Sequence[str | int],
+    value: yaml.Node,
+    path: str,
+    mark: tuple[Any, Any],
 ) -> yaml.Node:
+    """Return a node with a value put into it; what is new has the *mark* of what was there."""
     if not steps:
         return value
     step, *rest = steps
+    mark = mark if node is None else (node.start_mark, node.end_mark)
     if node is None or (isinstance(node, yaml.ScalarNode) and not node.value and not node.style):
-        node = yaml.MappingNode(_MAPPING, [])
+        node = yaml.MappingNode(_MAPPING, [], *mark)
     changed = copy.copy(node)
     if isinstance(step, int):
         if not isinstance(node, yaml.SequenceNode):
@@ -68,18 +74,18 @@ def _put(
         if step >= len(node.value):
             raise PathError(f"{path}: the list has {len(node.value)} items, from [0] on")
         changed.value = list(node.value)
-        changed.value[step] = _put(node.value[step], rest, value, path)
+        changed.value[step] = _put(node.value[step], rest, value, path, mark)
         return changed
     if not isinstance(node, yaml.MappingNode):
         raise PathError(f"{path}: there is no mapping that could have a key {step}")
     changed.value = list(node.value)
     for place, (key, old) in enumerate(node.value):
         if _is(key, step, path):
-            changed.value[place] = (key, _put(old, rest, value, path))
+            changed.value[place] = (key, _put(old, rest, value, path, mark))
             return changed
     if rest and any(_is(key, "<<", path) for key, _ in node.value):
         raise PathError(f"{path}: {step} may come from an alias (<<); write it out there")
-    changed.value.append((yaml.ScalarNode(_TEXT, step), _put(None, rest, value, path)))
+    changed.value.append((yaml.ScalarNode(_TEXT, step, *mark), _put(None, rest, value, path, mark)))
     return changed
 
 
@@ -103,12 +109,6 @@ def parsed(text: str) -> yaml.Node:
     node = yaml.compose(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     assert isinstance(node, yaml.Node)
     return node
-
-
-def as_text(node: yaml.Node) -> str:
-    """Return a whole scenario as text."""
-    text: str = yaml.serialize(node, Dumper=_Plain, width=100, allow_unicode=True)
-    return text
 
 
 class _Plain(yaml.BaseDumper):

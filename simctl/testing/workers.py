@@ -13,7 +13,7 @@ from simctl.files import noting
 from simctl.runners.bundle import Bundle, check_travels, pack, paths_of_plugins
 from simctl.runners.running import run
 from simctl.runners.work import Chunk, LostError, Where, Work
-from simctl.scenario.positions import ScenarioErrors
+from simctl.scenario.positions import ScenarioErrors, compose
 from simctl.status import InputError
 from simctl.testing.cases import Case, Outcome, Settings
 from simctl.testing.finding import stem_of
@@ -95,7 +95,7 @@ def _files(cases: Cases) -> Bundle:
         # What is wrong with a scenario is told by whoever runs it.
         with noting() as read, suppress(ScenarioErrors):
             references = load_scenario(path).files_of_code
-            named = files_named(path.read_text(encoding="utf-8-sig"))
+            named = files_named(compose(path.read_text(encoding="utf-8-sig"), str(path)))
         check_travels(path.parent, (*references, *named), read)
         found |= dict.fromkeys([*paths_of_plugins(path.parent, references), *read])
     return pack(Path(), found)

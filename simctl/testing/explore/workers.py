@@ -13,6 +13,7 @@ from simctl.runners.running import run
 from simctl.runners.work import Chunk, Where, Work, chunks_of
 from simctl.scenario.load import files_named
 from simctl.scenario.model import Scenario
+from simctl.scenario.positions import compose
 from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.trial import Broken, Ran, load_text, run_trial
@@ -116,7 +117,7 @@ def _files(plan: Plan) -> Bundle:
     with noting() as read:
         scenario = Runner(plan).scenario(0)
     folder, references = plan.file().parent, scenario.files_of_code
-    check_travels(folder, (*references, *files_named(plan.texts[0])), read)
+    check_travels(folder, (*references, *files_named(compose(plan.texts[0], plan.path))), read)
     return plugin_files(folder, references, read)
 
 
