@@ -28,7 +28,7 @@ __all__ = ["TOOLS", "Tool", "ToolMain", "ToolMistake", "is_tool", "refusal"]
 @cache
 def _found(place: str) -> Any:
     """Return a function of this room by `MODULE.FUNCTION`."""
-    module, _, name = place.partition(".")
+    module, _, name = place.rpartition(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
 
@@ -122,7 +122,9 @@ _KNOWN: dict[str, _Known] = {
         main="sed.sed",
         check="sed.check",
     ),
-    "awk": _Known(spec=Spec(valued="Fvf", stops=True, status=2), main="awk.awk", check="awk.check"),
+    "awk": _Known(
+        spec=Spec(valued="Fvf", stops=True, status=2), main="awk.awk.awk", check="awk.awk.check"
+    ),
     "seq": _Known(
         spec=Spec(flags="w", valued="sf", negatives=True, long=_long(separator="s")),
         main="system.seq",
