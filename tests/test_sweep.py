@@ -490,6 +490,29 @@ def test_parts_that_cannot_stand_beside_each_other_are_told(
     assert told in capsys.readouterr().err
 
 
+def test_who_reads_the_table_meanwhile_stops_nothing(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results are kept until the reader has gone."""
+    add, readers = tables.Table.add, list[sqlite3.Connection]()
+
+    def adding(table: tables.Table, chunk: Any) -> None:
+        add(table, chunk)
+        if not readers:
+            readers.append(sqlite3.connect(table.path, isolation_level=None))
+            readers[0].execute("BEGIN")
+            assert len(readers[0].execute("SELECT * FROM runs").fetchall()) == 1
+        elif chunk.first == 3:
+            assert not readers[0].execute("SELECT * FROM runs WHERE cell = 1").fetchall()
+            readers[0].close()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "_EVERY_S", 0.0)
+        patch.setattr(tables.Table, "add", adding)
+        assert _sweep(written(tmp_path, SMALL), tmp_path / "out") == OK
+    assert len(rows_of(tmp_path / "out", "SELECT * FROM runs")) == 4
+
+
 def test_with_pyarrow_the_table_is_written_as_parquet_too(made: Path) -> None:
     """Whole numbers, numbers and texts keep their types; parameters are texts."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra [parquet] is not installed")

@@ -24,6 +24,10 @@ NAME: Final = "results.db"
 _EVERY_S: Final = 0.25
 """How often what has come is written for good: what is lost by kill -9 is made again."""
 
+_READERS_S: Final = 0.1
+_LAST_S: Final = 60.0
+"""How long whoever reads the table is waited for, amid the runs and at their end."""
+
 _SCHEMA: Final = f"""
 CREATE TABLE sweep (key TEXT PRIMARY KEY, value);
 CREATE TABLE runs (
@@ -118,26 +122,32 @@ class Table:
         """
         self._rows.append(chunk)
         if time.monotonic() - self._written > _EVERY_S:
-            self.flush()
+            self.flush(wait_s=_READERS_S)
 
-    def flush(self) -> None:
-        """Write what has come for good.
+    def flush(self, *, wait_s: float = _LAST_S) -> None:
+        """Write what has come for good; who reads the table just then is waited for so long.
+
+        While more comes it may be written later; at the end it cannot.
 
         Raises:
             InputError: It cannot be written; what was written before stays.
         """
         rows, self._rows = self._rows, []
+        self._written = time.monotonic()
         with self._telling():
-            self._file.execute("BEGIN")
+            self._file.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
             try:
+                self._file.execute("BEGIN IMMEDIATE")
                 for chunk in rows:
                     self._write(chunk)
                 self._file.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if self._file.in_transaction:
                     self._file.execute("ROLLBACK")
+                if wait_s < _LAST_S and _is_busy(error):
+                    self._rows = rows
+                    return
                 raise
-        self._written = time.monotonic()
 
     def _write(self, chunk: RunChunk) -> None:
         where = self._plan.of(chunk.first)
@@ -191,6 +201,12 @@ class Table:
                 f"cannot write {self.path}: {why}; the runs that are in it stay, and the same "
                 "command goes on from there"
             ) from error
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Return whether somebody reads the file just then."""
+    found = isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode
+    return found == sqlite3.SQLITE_BUSY
 
 
 def _figures(found: Interval) -> tuple[float | None, ...]:
