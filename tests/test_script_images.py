@@ -453,9 +453,9 @@ LASTING = (
         "{ ./work; pwd; } > b.log; cat b.log",
     ),
     *(
-        'f() { local n=9; sleep 1.019; echo in $n $1; ./work > b.log; return 4; }; f "$i"; echo $? $n',
+        'f() { local n=9; sleep 1.019; echo $n $1; ./work > b.log; return 4; }; f "$i"; echo $? $n',
         "./work | while read -r l; do echo got $l; sleep 0.313; done",
-        "{ sleep 0.503; echo p q; ./work; } | { read a b; sleep 1.101; echo $b; cat; } | tr a-z A-Z",
+        "{ sleep 0.503; echo p q; ./work; } | { read a b; sleep 1.1; echo $b; cat; } | tr a-z A-Z",
         "x=$(sleep 0.701; ./work; echo sub); echo $x",
         "(n=7; sleep 1.037; echo $n; exit 3); echo $?",
         'a=(x y); for e in "${a[@]}"; do sleep 0.907; a+=($e $RANDOM); done; echo ${#a[@]} ${a[*]}',

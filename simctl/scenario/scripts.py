@@ -12,7 +12,7 @@ from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
 from simctl.scenario.timeline.timeline import OTHER_COMMANDS
 from simctl.stepd.scripts.header import passed_over, sbatch_options
-from simctl.stepd.scripts.script import has_interpreter, parse, programs_used
+from simctl.stepd.scripts.script import UNKNOWN, has_interpreter, parse, programs_used
 from simctl.stepd.scripts.tools import is_tool, refusal
 from simctl.wire.command_lines import after_options, operand
 
@@ -165,19 +165,19 @@ class ScriptCheck:
             self.reading.mistake_in_block(place, mistake.line, mistake.column, mistake.message)
         if mistakes:
             return
-        for line, name, argv in programs_used(script):
+        for line, name, argv, shape in programs_used(script):
             self._submitted(argv)
             if self.reading.usage is not None and argv and "$" not in "".join(argv):
                 for slip in self.reading.usage.of_line(argv):
                     self.reading.warn_in_block(place, line, slip)
             if name in STARTERS:
-                self._warn(place, line, program(argv), status=_NO_ENTRY)
+                self._warn(place, line, program(shape), status=_NO_ENTRY)
                 for path in own_scripts(argv):
                     self._warn(place, line, path)
-                self._tool(place, line, after_options(argv))
+                self._tool(place, line, after_options(shape))
             elif name not in self.reading.commands:
                 self._warn(place, line, name)
-                self._tool(place, line, argv)
+                self._tool(place, line, shape)
 
     def _tool(self, place: Value, line: int, argv: Sequence[str]) -> None:
         """Note what a tool would refuse to do."""
@@ -186,7 +186,13 @@ class ScriptCheck:
 
     def _warn(self, place: Value, line: int, name: str, status: int = _NOT_FOUND) -> None:
         """Warn of a program that will not be found; *line* is 0 outside of scripts."""
-        if not name or name in BUILT_IN or name in self.programs or is_tool(name):
+        if (
+            not name
+            or name == UNKNOWN
+            or name in BUILT_IN
+            or name in self.programs
+            or is_tool(name)
+        ):
             return
         if self._is_script(file_key(name)):
             self._read_later(file_key(name))

@@ -28,6 +28,7 @@ from simctl.stepd.scripts.tree import (
 )
 
 __all__ = [
+    "UNKNOWN",
     "ProgramUse",
     "Script",
     "ScriptMistake",
@@ -38,12 +39,20 @@ __all__ = [
 ]
 
 
+UNKNOWN = "\0"
+"""Stands for a word of a command line that is not written out."""
+
+
 class ProgramUse(NamedTuple):
-    """Name a program that a script runs; `argv` is empty where variables decide on a word."""
+    """Name a program that a script runs; `argv` is empty where variables decide on a word.
+
+    `shape` has all its words, with `UNKNOWN` for each that is not written out.
+    """
 
     line: int
     name: str
     argv: tuple[str, ...]
+    shape: tuple[str, ...]
 
 
 @lru_cache(maxsize=512)
@@ -117,9 +126,9 @@ def _programs_of(command: Simple) -> Iterator[ProgramUse]:
                 yield from _programs_of(inner)
     words = _behind_tools(words)
     if words and words[0].literal and words[0].literal not in BUILTINS:
-        fixed = all(word.is_literal for word in words)
-        argv = tuple(word.literal for word in words) if fixed else ()
-        yield ProgramUse(words[0].line, words[0].literal, argv)
+        shape = tuple(word.literal if word.is_literal else UNKNOWN for word in words)
+        argv = shape if UNKNOWN not in shape else ()
+        yield ProgramUse(words[0].line, words[0].literal, argv, shape)
 
 
 def _behind_tools(words: list[Word]) -> list[Word]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from simctl.stepd.scripts.script import UNKNOWN
 from simctl.stepd.scripts.tools.tool import (
     Options,
     Spec,
@@ -65,6 +66,7 @@ _KNOWN: dict[str, _Known] = {
     ),
     "cut": _Known(
         spec=Spec(
+            only_long="CO",
             flags="sC",
             valued="bcfdO",
             long=_long(
@@ -211,6 +213,7 @@ _KNOWN: dict[str, _Known] = {
     ),
     "mktemp": _Known(
         spec=Spec(
+            only_long="S",
             flags="dqut",
             valued="pS",
             long=_long(directory="d", suffix="S", tmpdir="p", dry_run="u"),
@@ -222,7 +225,7 @@ _KNOWN: dict[str, _Known] = {
     "diff": _Known(spec=Spec(flags="q", long=_long(brief="q"), status=2), main="files.diff"),
 }
 _GREP = Spec(
-    flags="EFGPivcqlLnohHxwsrR",
+    flags="EFGivcqlLnohHxwsrR",
     valued="efmABC",
     status=2,
     long=_long(
@@ -320,15 +323,25 @@ def is_tool(name: str) -> bool:
 
 
 def refusal(argv: Sequence[str]) -> str:
-    """Return why a tool will not do what a command line that is written out asks, or ""."""
+    """Return why a tool will not do what a command line asks, or "".
+
+    Of words that are not written out (`UNKNOWN`) nothing is said.
+    """
     name = argv[0].rsplit("/", 1)[-1]
     known = _KNOWN.get(name)
     if known is None:
         return ""
+    if name == "find":
+        argv = [_ANY if word == UNKNOWN else word for word in argv]
     try:
         options = _options(name, argv[1:])
-        if known.check:
+        program = (*options.all("e"), *options.operands[:1])
+        if known.check and UNKNOWN not in program:
             _found(known.check)(options)
     except ToolMistake as mistake:
         return str(mistake)
     return ""
+
+
+_ANY = "0"
+"""A word that is right at any place of find's."""

@@ -168,7 +168,7 @@ async def cp(tool: Tool, options: Options) -> int:
 
 
 def _lies_within(tool: Tool, source: str, target: str) -> bool:
-    """Tell whether a target is below what would be copied or moved there."""
+    """Return whether a target is below what would be copied or moved there."""
     info, there = tool.host.info(source), tool.host.absolute(source).rstrip("/") + "/"
     return info is not None and info.is_dir and tool.host.absolute(target).startswith(there)
 

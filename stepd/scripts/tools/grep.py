@@ -42,8 +42,6 @@ def _expressions(options: Options, texts: list[str], *, basic: bool) -> list[Reg
 
 async def grep(tool: Tool, options: Options) -> int:
     """Write the lines that fit, or how many there are, or where."""
-    if "P" in options:
-        raise ToolMistake("grep: the option -P is not simulated; write -E", _TROUBLE)
     if "o" in options and "w" in options:
         raise ToolMistake("grep: -o with -w is not simulated", _TROUBLE)
     operands = list(options.operands)

@@ -33,14 +33,16 @@ class ToolMistake(Exception):
 class Spec:
     """The options of a tool: letters without and with a value, and long names of letters.
 
-    A *numeric* one takes ``-5`` for ``-n 5``; with *negatives* that is an operand. Where options
-    *stop* at the first operand, what is behind belongs to another command.
+    Letters of *only_long* stand for long names alone. A *numeric* one takes ``-5`` for ``-n 5``;
+    with *negatives* that is an operand. Where options *stop* at the first operand, what is behind
+    belongs to another command.
     """
 
     flags: str = ""
     valued: str = ""
     long: dict[str, str] = attrs.field(factory=dict)
     numeric: str = ""
+    only_long: str = ""
     stops: bool = False
     negatives: bool = False
     status: int = 1
@@ -112,6 +114,8 @@ def _long(spec: Spec, name: str, word: str, left: list[str]) -> tuple[str, str]:
 def _short(spec: Spec, name: str, word: str, left: list[str]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for place, letter in enumerate(word[1:], start=1):
+        if letter in spec.only_long:
+            raise ToolMistake(f"{name}: invalid option -- '{letter}'", spec.status)
         if letter in spec.valued:
             value = word[place + 1 :]
             if not value:
