@@ -44,7 +44,7 @@ TIMELINE = """\
     as: alice
     run: sbatch --wrap "srun sleep 1"
     stderr:
-      - "sbatch: lua: defaults of sbatch true\\nsbatch: error: 'partition' cannot be set"
+      - "sbatch: lua: defaults of sbatch true\\nsbatch: lua: defaults of sbatch false"
       - "sbatch: lua: defaults of sbatch false\\nsbatch: lua: 1 true nameless"
   - {at: 2s, run: scontrol show job 1, stdout: [Account=physics, "TimeLimit=00:30:00"]}
   - {at: 3s, as: alice, run: sbatch -p old --wrap true, exit: 1, stderr: "terminated with error"}

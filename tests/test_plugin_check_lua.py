@@ -336,3 +336,45 @@ def test_scenarios_of_its_authors_are_judged_as_well(
     Path("own.yaml").write_text("nodes: [{name: n1}]\npartitions: [{name: d, nodes: n1}]\n")
     assert main([*one, "--scenario", "own.yaml"]) == 2
     assert "its JobSubmitPlugins does not name job_submit/lua" in capsys.readouterr().err
+
+
+FILTER = """\
+function slurm_cli_setup_defaults(options, early)
+  options["threads-per-core"] = 1
+  return slurm.SUCCESS
+end
+function slurm_cli_pre_submit(options, offset)
+  if options["partition"] == "gpu" and options["gres"] == nil then return slurm.ERROR end
+  {}
+  return slurm.SUCCESS
+end
+function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
+"""
+
+
+def test_a_filter_of_options_is_driven_as_well(tmp_path: Path) -> None:
+    """What is right passes; errors, names that there are not and returns are found."""
+    path = tmp_path / "cli_filter.lua"
+    path.write_text(FILTER.format('if options["time"] == nil then options["time"] = "60" end'))
+    report = check_script(str(path), slurms=("22.05",))
+    assert [(each.rule, each.where, each.what) for each in report.mistakes] == []
+    assert len(report.driven) == 3
+    rulings = {each.name: each.ruling for each in report.treated}
+    assert "time nothing becomes 60" in rulings["no time limit"]
+    assert rulings["a usual batch job, -p gpu"].startswith("ended")
+    path.write_text(
+        FILTER.format(
+            'slurm.log_info("to " .. options["partition"])\n'
+            '  if options["cpus_per_task"] == "2" then return slurm.ERROR end\n'
+            '  if options["qos"] == "high" then return slurm.ESLURM_NONE end\n'
+            '  if options["job-name"] == "x7" then return "no" end'
+        )
+    )
+    report = check_script(str(path), luas=("5.4",), slurms=("22.05",))
+    found = {(each.rule, int(each.where.partition(":")[2])) for each in report.mistakes}
+    assert found == {
+        ("filter-error", 7),
+        ("unknown-field", 8),
+        ("unknown-name", 9),
+        ("no-number", 5),
+    }

@@ -19,9 +19,6 @@ _WRITTEN_IN: Final = {
 }
 """The types of plugins that there are templates of, by language."""
 
-_CHECKED: Final = ("burst_buffer", "job_submit")
-"""The scripts in Lua that `plugins check` takes."""
-
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TAKEN: Final = {"attrs", "conftest", "msgspec", "pytest", "simctl", "slurm_simctl", "trio", "yaml"}
 """Modules that one of the plugin's name would hide, besides those of Python itself."""
@@ -63,12 +60,6 @@ _REFERENCES: Final = {"python": "@NAME@:@CLASS@", "c": "./@NAME@.c", "lua": ""}
 """How a scenario names the plugin."""
 
 
-_CHECKS: Final = (
-    "    simctl plugins check @TYPE@.lua              # mistakes, and each job's fate\n"
-)
-_CHECK_STEP: Final = "      - run: simctl plugins check @TYPE@.lua\n"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `new plugin` takes."""
     parser.add_argument("name", metavar="NAME", help="of the plugin, its module and its folder")
@@ -108,16 +99,11 @@ def new_plugin(name: str, plugin_class: str, language: str) -> int:
     for each in written:
         print(f"  {each}")
     own = _OWN[language].format(name=name, type=plugin_class)
-    checks = f"  simctl plugins check {own}\n" if _is_checked(plugin_class, language) else ""
     print(
-        f"\n  cd {name}\n  simctl run {name}.scenario.yaml --explain\n{checks}"
-        "  simctl test .\n  pytest"
+        f"\n  cd {name}\n  simctl run {name}.scenario.yaml --explain\n"
+        f"  simctl plugins check {own}\n  simctl test .\n  pytest"
     )
     return OK
-
-
-def _is_checked(plugin_class: str, language: str) -> bool:
-    return language != "lua" or plugin_class in _CHECKED
 
 
 def _check_lua() -> None:
@@ -167,8 +153,6 @@ def _fill(folder: Path, name: str, plugin_class: str, language: str) -> list[str
     templates = files("simctl.starter") / "templates"
     words = {
         "@PLUGIN@": _REFERENCES[language],
-        "@CHECKS@": _CHECKS if _is_checked(plugin_class, language) else "",
-        "@CHECK_STEP@": _CHECK_STEP if _is_checked(plugin_class, language) else "",
         "@NAME@": name,
         "@TYPE@": plugin_class,
         "@CLASS@": "".join(part.capitalize() for part in name.split("_")) + "Plugin",

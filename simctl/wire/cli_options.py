@@ -42,19 +42,20 @@ class CliOptions:
     def __setitem__(self, name: str, value: object) -> None:
         """Set an option of the command; a flag is set by any text.
 
+        In the early pass of sbatch what it does not read so early is passed over.
+
         Raises:
-            ValueError: The command has no such option, or the early pass cannot set it.
+            ValueError: The command has no such option.
             TypeError: The value is no text and no number.
         """
         if not self.has(name):
             raise ValueError(f"{self.command} has no option {name!r} that a filter may set")
-        if self.early and self.command == "sbatch" and name not in EARLY:
-            raise ValueError(f"{name!r} cannot be set in the early pass of sbatch")
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise TypeError(f"{name} is a text, not {type(value).__name__}")
         text = str(value)
         text.encode()
-        self._values[name] = text
+        if not self.early or self.command != "sbatch" or name in EARLY:
+            self._values[name] = text
 
     def __contains__(self, name: object) -> bool:
         """Return whether an option was given."""

@@ -16,7 +16,7 @@ from simctl.testing.plugin_check.lua.marks import reached
 from simctl.testing.plugin_check.lua.report import ScriptReport, Unreached
 from simctl.testing.plugin_check.lua.source import Source
 from simctl.testing.plugin_check.lua.static import findings
-from simctl.testing.plugin_check.lua.submissions import all_reached
+from simctl.testing.plugin_check.lua.submissions import CLI_FILTER, JOB_SUBMIT, all_reached
 from simctl.testing.plugin_check.lua.submit_check import SubmitCheck
 
 LUAS: Final = ("5.1", "5.4")
@@ -58,8 +58,6 @@ def check_script(
     for finding in findings(source, kind, versions):
         found.blame(finding.rule, finding.function, finding.what, line=finding.line)
     under_luas = tuple(luas) or LUAS
-    if kind == "cli_filter":
-        raise InputError(f"{path}: cli_filter.lua is not simulated, and so not checked")
     runs = run_given(given, kind, source.marked(named.required(kind, max(versions))))
     if kind == "burst_buffer":
         buffers = BufferCheck(source, found, under_luas, versions)
@@ -68,7 +66,8 @@ def check_script(
         trials, notes = buffers.trials, [*notes, *buffers.notes]
         looked = [buffers.look_at(run) for run in runs]
     else:
-        check = SubmitCheck(source, found, under_luas, versions)
+        shown_to = JOB_SUBMIT if kind == "job_submit" else CLI_FILTER
+        check = SubmitCheck(source, found, under_luas, versions, kind=shown_to)
         main, under = check.run()
         seen, driven, treated = all_reached(main), check.driven(main), check.treated(main)
         trials, looked = check.trials, [check.look_at(run) for run in runs]

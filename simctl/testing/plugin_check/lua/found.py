@@ -5,6 +5,7 @@ import re
 import attrs
 
 from simctl.testing.plugin_check.lua.rules import (
+    FILTER_ERROR,
     LUA_ERROR,
     LUA_VERSION,
     STAGE_ERROR,
@@ -78,7 +79,7 @@ class Found:
     def _is_effect(self, entry: _Entry) -> bool:
         """Return whether a mistake follows from another, which names the cause."""
         others = self._entries.values()
-        if entry.rule in (LUA_ERROR, STAGE_ERROR):
+        if entry.rule in (LUA_ERROR, STAGE_ERROR, FILTER_ERROR):
             return any(
                 each.line == entry.line and each.rule in (UNKNOWN_CONSTANT, LUA_VERSION)
                 for each in others
@@ -92,7 +93,7 @@ class Found:
             if self._is_effect(each):
                 continue
             rule = each.rule
-            if each.only and rule == LUA_ERROR:
+            if each.only and rule in (LUA_ERROR, FILTER_ERROR):
                 rule = LUA_VERSION
             what = each.what + (f" (under Lua {each.only} alone)" if each.only else "")
             if each.jobs:

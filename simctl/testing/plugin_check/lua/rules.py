@@ -34,6 +34,12 @@ LUA_ERROR: Final = rule(
     cost=LETS_IN,
     remedy='ask for nil before a field is used; assign "" instead of nil',
 )
+FILTER_ERROR: Final = rule(
+    "filter-error",
+    rank=0,
+    cost="the command goes on as if the script had said nothing; its user sees the error",
+    remedy="ask for nil before an option is used; what is set is a text",
+)
 STAGE_ERROR: Final = rule(
     "stage-error",
     rank=0,

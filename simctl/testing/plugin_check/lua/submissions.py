@@ -1,7 +1,7 @@
 """Drive a job_submit.lua: a zoo of jobs through trial clusters, and what it does to each."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -20,9 +20,8 @@ from simctl.world import World
 
 APART_S: Final = 1000
 _FIRST_S: Final = 10
-SCRIPT: Final = "/etc/slurm/job_submit.lua"
+JOB_SUBMIT_SCRIPT: Final = "/etc/slurm/job_submit.lua"
 MOST_JOBS: Final = 240
-_NOT_LOADED: Final = "job_submit.lua does not load: "
 _HUNG: Final = "would have hung"
 _ROUNDS: Final = 4
 _ROUND: Final = 80
@@ -46,6 +45,8 @@ class Ruling:
     reached: frozenset[int]
     """The blocks that were reached."""
 
+    script: str = JOB_SUBMIT_SCRIPT
+
     commands: tuple[str, ...]
     """Lines of shell that ran inside slurmctld."""
 
@@ -54,7 +55,7 @@ class Ruling:
     @property
     def errors(self) -> tuple[str, ...]:
         """Return the Lua errors that came of it."""
-        prefix = f"{SCRIPT}: "
+        prefix = f"{self.script}: "
         return tuple(each.removeprefix(prefix) for each in self.logs if each.startswith(prefix))
 
     @property
@@ -89,13 +90,54 @@ class Drive:
         return any(_HUNG in each for each in self.complaints)
 
 
+@attrs.frozen(kw_only=True)
+class Kind:
+    """A kind of script that is shown one job after the other."""
+
+    name: str
+    conf: str
+    """What slurm.conf says of it."""
+
+    calls: Mapping[str, str]
+    """Its functions, by the name that traces have for their calls."""
+
+    @property
+    def script(self) -> str:
+        """Return where the script lies."""
+        return f"/etc/slurm/{self.name}.lua"
+
+    @property
+    def not_loaded(self) -> str:
+        """Return what the line of the log begins with that says why it does not load."""
+        return f"{self.name}.lua does not load: "
+
+
+JOB_SUBMIT: Final = Kind(
+    name="job_submit",
+    conf="JobSubmitPlugins: lua",
+    calls={"job_submit": "slurm_job_submit", "job_modify": "slurm_job_modify"},
+)
+CLI_FILTER: Final = Kind(
+    name="cli_filter",
+    conf="CliFilterPlugins: lua",
+    calls={
+        "setup_defaults": "slurm_cli_setup_defaults",
+        "pre_submit": "slurm_cli_pre_submit",
+        "post_submit": "slurm_cli_post_submit",
+    },
+)
+
+
 class Submissions:
     """Runs jobs under one script; functions that are *missing* get a stand-in that accepts."""
 
-    def __init__(self, source: Source, missing: Sequence[str] = ()) -> None:
+    def __init__(
+        self, source: Source, missing: Sequence[str] = (), kind: Kind = JOB_SUBMIT
+    ) -> None:
         self.source = source
+        self.kind = kind
         stubs = "".join(f"function {name}() return 0 end " for name in missing)
-        self._text = source.marked(required("job_submit", ""), stubs)
+        self._text = source.marked(required(kind.name, ""), stubs)
         self.clusters = 0
 
     def run(
@@ -106,7 +148,7 @@ class Submissions:
         first = zoo.HELD if held else ()
         every = [*first, *jobs]
         scenario = read_scenario(self._scenario(every, lua=lua, slurm=slurm), file="trial")
-        scenario = attrs.evolve(scenario, lua_scripts={"job_submit.lua": self._text})
+        scenario = attrs.evolve(scenario, lua_scripts={f"{self.kind.name}.lua": self._text})
         events: list[Event] = []
         world = World(
             scenario,
@@ -130,7 +172,7 @@ class Submissions:
         return Drive(
             lua=lua,
             slurm=slurm,
-            rulings=_rulings(every, events, result.commands),
+            rulings=_rulings(self.kind, every, events, result.commands),
             failure=failure,
             complaints=tuple(each.problem for each in result.complaints),
             loading=tuple(_shell(events, -1)),
@@ -143,7 +185,7 @@ class Submissions:
         node = {"name": "n[1-8]", "cpus": 64, "memory_mb": 256000, "gres": "gpu:8"}
         node["features"] = ",".join(zoo.features(source))
         lines = [
-            "slurm_conf: {JobSubmitPlugins: lua}",
+            f"slurm_conf: {{{self.kind.conf}}}",
             f'lua: {{version: "{lua}", slurm: "{slurm}"}}',
             f"nodes: [{json.dumps(node)}]",
             "partitions:",
@@ -181,7 +223,7 @@ def _lines_of_shell(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _rulings(
-    jobs: Sequence[Job], events: Sequence[Event], commands: Sequence[Any]
+    kind: Kind, jobs: Sequence[Job], events: Sequence[Event], commands: Sequence[Any]
 ) -> tuple[Ruling, ...]:
     by_slot: dict[int, list[Event]] = {}
     for event in events:
@@ -192,21 +234,20 @@ def _rulings(
         calls = [
             each
             for each in own
-            if each.kind == "plugin"
-            and each.name in ("job_submit", "job_modify")
-            and each.phase != "enter"
+            if each.kind == "plugin" and each.name in kind.calls and each.phase != "enter"
         ]
-        last = calls[-1] if calls else None
-        args = last.args if last is not None and isinstance(last.args, dict) else {}
+        codes = [each.rc for each in calls if isinstance(each.rc, int) and each.rc]
+        changed: dict[str, Any] = {}
+        for call in calls:
+            changed |= call.args.get("changed", {}) if isinstance(call.args, dict) else {}
         found.append(
             Ruling(
                 job=job,
                 asked=bool(calls),
-                rc=int(last.rc) if last is not None and last.rc is not UNSET else 0,
+                script=kind.script,
+                rc=codes[-1] if codes else 0,
                 exit=command.exit,
-                changed={
-                    name: each for name, each in args.get("changed", {}).items() if name != "filled"
-                },
+                changed={name: each for name, each in changed.items() if name != "filled"},
                 lines=tuple(command.stderr.splitlines()),
                 logs=tuple(text_of(each) for each in own if each.kind == "log" and text_of(each)),
                 reached=reached(own),
@@ -263,7 +304,8 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
     others = [each for each in zoo.users(source) if each not in ("alice", "bob")]
     jobs = list(zoo.ZOO)
     jobs += [attrs.evolve(jobs[0], name=f"a job of {each}", user=each) for each in others]
-    if any(ruling.asked and ruling.exit == 0 for ruling in first.rulings):
+    taken = any(ruling.asked and ruling.exit == 0 for ruling in first.rulings)
+    if taken and submissions.kind is JOB_SUBMIT:
         jobs += zoo.changes(1)
     wished = zoo.wishes(source)
     surest = [wish for wish in wished if wish.weight == 0]

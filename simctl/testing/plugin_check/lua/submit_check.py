@@ -6,17 +6,22 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.commands.salloc import command as salloc
+from simctl.commands.srun import command as srun
+from simctl.commands.submission import sbatch
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import rules, zoo
 from simctl.testing.plugin_check.lua.found import Found
 from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
 from simctl.testing.plugin_check.lua.marks import line_of, shown_error
-from simctl.testing.plugin_check.lua.named import JOB_DESC, required
+from simctl.testing.plugin_check.lua.named import JOB_DESC
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
 from simctl.testing.plugin_check.lua.submissions import (
+    JOB_SUBMIT,
     Drive,
+    Kind,
     Ruling,
     Submissions,
     all_reached,
@@ -27,11 +32,13 @@ from simctl.testing.plugin_check.lua.zoo import Job
 from simctl.wire import errno
 from simctl.wire.ids import NO_VAL, SECOND
 
-FUNCTIONS: Final = required("job_submit", "")
 _LACKS: Final = re.compile(r"missing required function ([\w, ]+)")
 _NO_NUMBER: Final = "non-numeric return code"
 _UNRECOGNIZED: Final = re.compile(r"_set_job_field: unrecognized field: (.*)")
 _NO_FIELD: Final = re.compile(r"job_desc has no field (.*)")
+_NO_OPTION: Final = re.compile(r"options has no field (\S+)|options\.(\S+) is not set: ")
+_USUAL: Final = re.compile("submission failed|job allocation|^salloc: job |queued and waiting")
+_COMMANDS: Final = 3
 _ENDLESS: Final = re.compile(r"without coming back|took too many steps")
 _ORDERS: Final = (1, 2)
 
@@ -45,6 +52,7 @@ class SubmitCheck:
     luas: Sequence[str]
     slurms: Sequence[str]
     trials: int = 0
+    kind: Kind = JOB_SUBMIT
 
     def run(self) -> tuple[Drive, tuple[str, ...]]:
         """Drive the script under each Lua and Slurm; return the main drive, and where it was run.
@@ -52,7 +60,7 @@ class SubmitCheck:
         Raises:
             InputError: It loads under none.
         """
-        submissions = Submissions(self.source, self._missing())
+        submissions = Submissions(self.source, self._missing(), self.kind)
         drives: list[Drive] = []
         main, jobs = self._main(submissions)
         drives.append(main)
@@ -81,9 +89,11 @@ class SubmitCheck:
 
     def _missing(self) -> tuple[str, ...]:
         """Find required functions that are not there, and name them."""
-        lacking = list(FUNCTIONS)
+        lacking = list(self.kind.calls.values())
         for lua in self.luas:
-            drive = Submissions(self.source).run((), lua=lua, slurm=self.slurms[0], held=False)
+            drive = Submissions(self.source, (), self.kind).run(
+                (), lua=lua, slurm=self.slurms[0], held=False
+            )
             self.trials += 1
             match = _LACKS.search(drive.failure)
             lacking = match[1].split(", ") if match else []
@@ -130,22 +140,27 @@ class SubmitCheck:
                 line = self.source.line_with("exit")
                 self.found.blame(rules.ENDS_SLURMCTLD, "", complaint, line=line)
         for ruling in drive.rulings:
-            function = FUNCTIONS[1] if ruling.job.change else FUNCTIONS[0]
+            function = self._function(ruling)
             for error in ruling.errors:
                 self._error(drive, ruling, function, error)
             for text in ruling.logs:
                 self._logged(ruling, function, text)
             for command in ruling.commands:
                 asks = asks_slurmctld(command)
-                if asks and not self.found.has(rules.SELF_WAITING, f"runs {asks} "):
+                of_ctld = self.kind is JOB_SUBMIT
+                if of_ctld and asks and not self.found.has(rules.SELF_WAITING, f"runs {asks} "):
                     what = f"runs {asks} inside slurmctld: {command}"
                     self.found.blame(rules.SELF_WAITING, function, what, job=ruling.job.name)
-            if ruling.took_us >= SECOND and not self.found.has(rules.SELF_WAITING):
+            if (
+                self.kind is JOB_SUBMIT
+                and ruling.took_us >= SECOND
+                and not self.found.has(rules.SELF_WAITING)
+            ):
                 what = f"holds slurmctld for {ruling.took_us / SECOND:g} s"
                 ran = f", with {ruling.commands[0]}" if ruling.commands else ""
                 self.found.blame(rules.SLOW, function, what + ran, job=ruling.job.name)
         for command in drive.loading:
-            if asks_slurmctld(command):
+            if self.kind is JOB_SUBMIT and asks_slurmctld(command):
                 what = f"runs {asks_slurmctld(command)} as it is loaded: {command}"
                 self.found.blame(rules.SELF_WAITING, "", what)
 
@@ -159,7 +174,7 @@ class SubmitCheck:
         rule = (
             rules.NIL_IN_LOG
             if "to 'format'" in text and "string.format" not in self._at(error)
-            else rules.LUA_ERROR
+            else self._error_rule
         )
         self.found.blame(
             rule, function, text, line=line_of(error), job=ruling.job.name, lua=drive.lua, one=True
@@ -171,6 +186,7 @@ class SubmitCheck:
     def _logged(self, ruling: Ruling, function: str, text: str) -> None:
         job = ruling.job.name
         found = _UNRECOGNIZED.fullmatch(text)
+        option = _NO_OPTION.match(text)
         if _NO_NUMBER in text:
             self.found.blame(
                 rules.NO_NUMBER,
@@ -181,10 +197,26 @@ class SubmitCheck:
             )
         elif found:
             self._strange(found[1], function, "writes", job)
+        elif option:
+            field = option[1] or option[2]
+            if len(self._without(field)) == _COMMANDS:
+                what = f"no command has an option {field}"
+                lines = [use.line for use in self.source.uses if use.field == field]
+                self.found.blame(rules.UNKNOWN_FIELD, function, what, line=lines[0] if lines else 0)
         elif _NO_FIELD.fullmatch(text):
             match = _NO_FIELD.fullmatch(text)
             assert match is not None
             self._strange(match[1], function, "reads", job)
+
+    @staticmethod
+    def _without(option: str) -> tuple[str, ...]:
+        """Return the commands of Slurm's that have no such option."""
+        grammars = (sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR)
+        return tuple(
+            each.command
+            for each in grammars
+            if option not in each.unbuilt and all(option != known.long for known in each.options)
+        )
 
     def _strange(self, field: str, function: str, does: str, job: str) -> None:
         rule = rules.READ_ONLY if does == "writes" and field in JOB_DESC else rules.UNKNOWN_FIELD
@@ -212,7 +244,7 @@ class SubmitCheck:
                     f"{one.job.name}: {shown(one)} under Lua {main.lua}, {shown(two)} under "
                     f"Lua {other.lua}"
                 )
-                function = FUNCTIONS[1] if one.job.change else FUNCTIONS[0]
+                function = self._function(one)
                 self.found.blame(rules.LUA_VERSION, function, what)
                 return
 
@@ -232,7 +264,7 @@ class SubmitCheck:
                         f"{one.job.name}: {shown(one)}, or {shown(two)} where tables are gone "
                         "through in another order"
                     )
-                    function = FUNCTIONS[1] if one.job.change else FUNCTIONS[0]
+                    function = self._function(one)
                     line = self.source.line_with("pairs") or self.source.line_with("next")
                     self.found.blame(rules.PAIRS, function, what, line=line)
                     return
@@ -252,19 +284,32 @@ class SubmitCheck:
 
     def driven(self, main: Drive) -> tuple[str, ...]:
         """Return the functions that were called."""
-        called = {bool(each.job.change) for each in main.rulings if each.asked}
-        return tuple(
-            name
-            for at, name in enumerate(FUNCTIONS)
-            if bool(at) in called and self.source.function(name)
-        )
+        reached_in = {
+            each.function for each in self.source.blocks if each.number in all_reached(main)
+        }
+        return tuple(name for name in self.kind.calls.values() if name in reached_in)
+
+    def _function(self, ruling: Ruling) -> str:
+        """Return the function that ruled over a job; of a filter the one that ends commands."""
+        names = tuple(self.kind.calls.values())
+        if self.kind is JOB_SUBMIT:
+            return names[1] if ruling.job.change else names[0]
+        return names[1]
+
+    @property
+    def _error_rule(self) -> str:
+        return rules.LUA_ERROR if self.kind is JOB_SUBMIT else rules.FILTER_ERROR
 
 
 def shown(ruling: Ruling) -> str:
     """Return in words what became of a job."""
     parts = []
+    filters = ruling.script != JOB_SUBMIT.script
     if ruling.errors:
-        parts.append("let in by a Lua error" if not ruling.rc else "a Lua error")
+        let_in = "goes on after a Lua error" if filters else "let in by a Lua error"
+        parts.append(let_in if not ruling.rc else "a Lua error")
+    elif ruling.rc and filters:
+        parts.append("ended")
     elif ruling.rc:
         parts.append(f"refused ({errno_name(ruling.rc)})")
     parts += [
@@ -274,7 +319,7 @@ def shown(ruling: Ruling) -> str:
     said = [
         line.removeprefix(prefix).removeprefix("error: ")
         for line in ruling.lines
-        if line.startswith(prefix) and "submission failed" not in line
+        if line.startswith(prefix) and not _USUAL.search(line)
     ]
     if not parts:
         parts.append(
@@ -298,7 +343,7 @@ def errno_name(rc: int) -> str:
 def _value(value: Any) -> str:
     if value == NO_VAL:
         return "not set"
-    if value in ("", [], {}):
+    if value is None or value in ("", [], {}):
         return "nothing"
     return str(value) if not isinstance(value, str) else value
 

@@ -186,6 +186,14 @@ _OF_FIELD: Final = {
     "min_mem_per_cpu": "--mem-per-cpu",
     "pn_min_cpus": "--mincpus",
     "time_min": "--time-min",
+    "constraint": "-C",
+    "cpus-per-task": "-c",
+    "gpus": "--gpus",
+    "job-name": "-J",
+    "mem": "--mem",
+    "nodes": "-N",
+    "ntasks": "-n",
+    "time": "-t",
     "nice": "--nice",
 }
 _USUALLY: Final = {
