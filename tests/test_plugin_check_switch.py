@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from simctl.plugins.importing import find
+from simctl.testing.plugin_check import bench
 from simctl.testing.plugin_check.canon import plain
 from simctl.testing.plugin_check.check import check_plugin
 from simctl.testing.plugin_check.switch.compare import values_in_rows
@@ -158,6 +159,15 @@ def test_each_mistake_is_found_once_for_its_reason(
 ) -> None:
     """One mistake is one entry."""
     assert rules(tmp_path, (old, new)) == {rule: function}
+
+
+def test_calls_that_take_the_wall_clock_end_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever they do with it: compute, or wait for a program. No more clusters are made then."""
+    monkeypatch.setattr(bench, "_BUSY_S", 0.3)
+    change = (BUILD, BUILD + "\n        sum(range(12_000_000))")
+    assert rules(tmp_path, change) == {"real-time": "build_jobinfo"}
 
 
 class Row:

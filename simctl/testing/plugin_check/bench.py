@@ -44,6 +44,9 @@ BUDGET_S: Final = 40.0
 _LAST_S: Final = 300.0
 """After so many seconds on the wall clock neither, however little a busy machine has done."""
 
+_BUSY_S: Final = 15.0
+"""After so many seconds that calls of the plugin alone took on the wall clock neither."""
+
 SLOW_US: Final = 1 * SECOND
 """What calls of a plugin may take of slurmctld's time for one job."""
 
@@ -137,7 +140,12 @@ class Bench:
     def over(self) -> bool:
         """Return whether there is no sense in another run: something hangs, or time is up."""
         late = time.process_time() > self._ends_s or time.monotonic() > self._ends_at_last_s
-        return self._over or late
+        return self._over or late or self._busy_s > _BUSY_S
+
+    @property
+    def _busy_s(self) -> float:
+        """Return how long calls of the plugin took on the wall clock."""
+        return sum(sum(each.busy_s.values()) for each in self.observers.values())
 
     @staticmethod
     def clock_s() -> float:
@@ -275,6 +283,13 @@ class Bench:
 
     def found(self) -> list[Mistake]:
         """Return all mistakes of all runs, those of both models joined."""
+        if self._busy_s > _BUSY_S:
+            busy = [
+                (s, name) for each in self.observers.values() for name, s in each.busy_s.items()
+            ]
+            busy_s, function = max(busy)
+            what = f"its calls took {busy_s:.0f} s on the wall clock: the check has left off"
+            self.blame(REAL_TIME, function, what)
         for model, observer in self.observers.items():
             for tally in observer.tallies.values():
                 for (rule, what), times in tally.problems.items():

@@ -38,6 +38,10 @@ from simctl.wire.errno import SlurmError, errno_name
 _SLOW_S: Final = 0.5
 """What a call may take on the wall clock: this machine may be busy."""
 
+_PREEMPTED_S: Final = 0.25
+_NOTED_S: Final = 0.1
+"""From what a call takes on the wall clock it counts for what all of them take."""
+
 SLEEPS_S: Final = 0.05
 _KNOWN: Final = 12
 _LAZY_AT_MOST: Final = 3
@@ -131,6 +135,7 @@ class Call:
     tally: Tally
     direct: bool
     began_s: float
+    began_cpu_s: float
     buffer_at: int
 
     took_us: int = -1
@@ -179,6 +184,9 @@ class Observer:
         self._writes: dict[str, list[_Write]] = {}
         self._suspects: dict[tuple[str, str, str], int] = {}
         self._flags: set[tuple[str, str]] = set()
+        self.busy_s: dict[str, float] = {}
+        """How long calls of each function took on the wall clock, those that took long."""
+
         self._reads = {name: frozenset(_reads(kind, name)) for name in self.tallies}
         self._last: dict[int, dict[str, Any]] = {}
         self._known: dict[str, list[Any]] = {}
@@ -248,6 +256,7 @@ class Observer:
             tally=tally,
             direct=self.direct,
             began_s=time.perf_counter(),
+            began_cpu_s=time.thread_time(),
             buffer_at=_position(name, values),
         )
         self.open.append(call)
@@ -275,7 +284,13 @@ class Observer:
         self.open.remove(call)
         call.took_us = who.table.kernel.now_us - call.at_us
         if not call.took_us:
-            call.slept_s += max(0.0, time.perf_counter() - call.began_s - _SLOW_S)
+            wall_s = time.perf_counter() - call.began_s
+            call.slept_s += max(0.0, wall_s - _SLOW_S)
+            cpu_s = time.thread_time() - call.began_cpu_s
+            # Others may have had the processor for a while: that is no doing of the plugin's.
+            wall_s = cpu_s + max(0.0, wall_s - cpu_s - _PREEMPTED_S)
+            if wall_s > _NOTED_S:
+                self.busy_s[call.function] = self.busy_s.get(call.function, 0.0) + wall_s
         call.kept_after = self._kept(instance)
         call.left = plain(values[0]) if values else None
         call.result = result
