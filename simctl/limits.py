@@ -76,6 +76,9 @@ EXPRESSION_NESTING: Final = 25
 VALUE_CHARACTERS: Final = 1 * MIB
 """How long a word or a variable of a batch script may become."""
 
+ASSIGNED_CHARACTERS: Final = 4_096 * MIB
+"""How long all values together may be that a batch script assigns to variables."""
+
 FILES_BYTES: Final = 256 * MIB
 """What all files of the simulated disks may hold together."""
 

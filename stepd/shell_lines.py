@@ -10,6 +10,7 @@ import attrs
 
 from simctl.kernel.procs import SIGKILL, Process
 from simctl.kernel.threads import Killed, Thread
+from simctl.limits import OUTPUT_CHARACTERS
 from simctl.site import Site, User
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun
@@ -68,6 +69,7 @@ class _Line:
     user: User
     status: int = -1
     written: dict[int, list[str]] = attrs.field(factory=lambda: {1: [], 2: []})
+    room: dict[int, int] = attrs.field(factory=lambda: dict.fromkeys((1, 2), OUTPUT_CHARACTERS))
     waiter: Thread | None = None
 
     async def run(
@@ -88,7 +90,7 @@ class _Line:
             process,
             user=self.user,
             work_dir=work_dir,
-            output=lambda descriptor, said: self.written[descriptor].append(said),
+            output=self._write,
             ended=self._ended,
             stdin=Input(stdin),
         )
@@ -106,7 +108,7 @@ class _Line:
         return Finished(
             status=self.status if self.status >= 0 else SIGKILL,
             stdout="".join(self.written[1]),
-            stderr="".join(self.written[2]),
+            stderr=self._error(),
             timed_out=timed_out,
         )
 
@@ -133,6 +135,18 @@ class _Line:
             self.waiter = kernel.current
             await kernel.park("a shell line to end")
             self.waiter = None
+
+    def _write(self, descriptor: int, said: str) -> None:
+        """Keep what the line writes, up to a bound."""
+        kept = said[: max(self.room[descriptor], 0)]
+        if kept:
+            self.written[descriptor].append(kept)
+        self.room[descriptor] -= len(said)
+
+    def _error(self) -> str:
+        """Return what was written to the standard error, and what was lost."""
+        lost = f"sh: what it wrote beyond {OUTPUT_CHARACTERS} characters is lost\n"
+        return "".join(self.written[2]) + lost * (min(self.room.values()) < 0)
 
     def _ended(self, status: int) -> None:
         self.status = status

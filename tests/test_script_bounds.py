@@ -62,6 +62,10 @@ def test_tools_and_forks_without_an_end_are_counted(monkeypatch: pytest.MonkeyPa
     """Short texts count as longer ones, so that writing them has an end as well."""
     monkeypatch.setattr("simctl.stepd.scripts.tools.tool.TOOL_CHARACTERS", 50_000)
     monkeypatch.setattr("simctl.stepd.children.SCRIPT_FORKS", 200)
+    monkeypatch.setattr("simctl.stepd.scripts.state.ASSIGNED_CHARACTERS", 50_000)
+    (rewritten,) = in_ours(["x=$(printf %900s x); while :; do x=${x:1}y; done"])
+    assert rewritten.status == 1
+    assert "values of more than 50000 characters in all" in rewritten.errors
     loud, twice, bomb = in_ours(
         ["yes > /dev/null", "echo a > f; tee -a f < f", "f() { f | f & }; f; sleep 1; exit 3"]
     )

@@ -1,5 +1,7 @@
 """Shell lines run for code of ours, as C's system and popen run them."""
 
+import pytest
+
 from simctl.kernel.procs import SIGKILL, exit_code_of
 from simctl.site import User
 from simctl.stepd.shell_lines import Finished, run_line
@@ -70,5 +72,21 @@ def test_a_line_over_its_time_is_killed_with_what_it_started() -> None:
         ran = await shell(caller, "/opt/hangs", limit_s=2.5)
         assert (ran.status, ran.timed_out) == (SIGKILL, True)
         assert caller.now_s == 2.5
+
+    ran_scripts(PROGRAMS, body)
+
+
+def test_what_a_line_writes_beyond_a_bound_is_lost_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A script of Lua's gets no more than fits; up to the bound it gets all."""
+    monkeypatch.setattr("simctl.stepd.shell_lines.OUTPUT_CHARACTERS", 10)
+
+    async def body(caller: Caller) -> None:
+        fits = await shell(caller, "echo 12345; echo 789")
+        assert (fits.stdout, fits.stderr) == ("12345\n789\n", "")
+        more = await shell(caller, "echo 12345; echo 7890; echo more; exit 3")
+        assert (more.stdout, exit_code_of(more.status)) == ("12345\n7890", 3)
+        assert more.stderr == "sh: what it wrote beyond 10 characters is lost\n"
 
     ran_scripts(PROGRAMS, body)

@@ -10,7 +10,7 @@ from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.assigning import Declared, assign
 from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain
 from simctl.stepd.scripts.host import Redirects
-from simctl.stepd.scripts.printing import double_quoted
+from simctl.stepd.scripts.printing import double_quoted, quoted_key
 from simctl.stepd.scripts.state import CommandError
 from simctl.stepd.scripts.variables import ReadonlyError, Variable, in_order
 
@@ -197,7 +197,7 @@ def _shown(name: str, variable: Variable) -> str:
         return f"{head}={double_quoted(variable.value)}"
     values = variable.value
     keys = list(in_order(values)) if variable.keyed else sorted(values, key=int)
-    inner = " ".join(f"[{key}]={double_quoted(values[key])}" for key in keys)
+    inner = " ".join(f"[{quoted_key(str(key))}]={double_quoted(values[key])}" for key in keys)
     return f"{head}=({inner}{' ' * (variable.keyed and bool(keys))})"
 
 

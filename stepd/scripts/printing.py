@@ -22,6 +22,7 @@ _BASE = {"0x": 16, "0X": 16}
 _UNSIGNED = 1 << 64
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 _UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
+_LOOKED_AT = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`\x00-\x1f\x7f]|^[~#]|[=:]~")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
@@ -220,6 +221,11 @@ def double_quoted(word: str) -> str:
     if _CONTROL.search(word):
         return _ansi(word)
     return '"' + re.sub(r'([$`"\\])', r"\\\1", word) + '"'
+
+
+def quoted_key(key: str) -> str:
+    """Quote the key of an array as ``declare -p`` does: only if it holds what a shell looks at."""
+    return double_quoted(key) if _LOOKED_AT.search(key) else key
 
 
 def _ansi(word: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import attrs
 
+from simctl.limits import ASSIGNED_CHARACTERS
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate, whole_number, wrap
 from simctl.stepd.scripts.host import PipeEnd, Redirects, ShellHost, Stream
 from simctl.stepd.scripts.tree import Command, Function, Part, Substitution
@@ -13,6 +14,7 @@ from simctl.stepd.scripts.variables import (
     Elements,
     Key,
     ReadonlyError,
+    TooLongError,
     Variable,
     Variables,
     in_order,
@@ -115,6 +117,7 @@ class ShellState:
     traps: dict[int, tuple[str, tuple[Command, ...]]] = attrs.field(factory=dict)
     trap_statuses: list[int] = attrs.field(factory=list)  # $? when each trap now running began
     opened: list[tuple[int, PipeEnd]] = attrs.field(factory=list)  # of process substitutions
+    assigned: int = 0
     random: int | None = None
     started_us: int = 0
     source: str = ""
@@ -213,6 +216,9 @@ class ShellState:
             text = str(wrap(self.calculate(before or "0") + number) if append else number)
         else:
             text = before + text
+        self.assigned += len(text)
+        if self.assigned > ASSIGNED_CHARACTERS:
+            raise TooLongError(f"values of more than {ASSIGNED_CHARACTERS} characters in all")
         self.variables.store(variable, name, text, key)
 
     @staticmethod

@@ -153,7 +153,8 @@ class Variables:
             raise ReadonlyError(f"{name}: readonly variable")
         if len(text) > VALUE_CHARACTERS:
             raise TooLongError(f"a word or value of more than {VALUE_CHARACTERS} characters")
-        text = {"l": text.lower(), "u": text.upper()}.get(variable.case, text)
+        if variable.case:
+            text = text.lower() if variable.case == "l" else text.upper()
         if key is None and not isinstance(variable.value, dict):
             variable.value = text
             return
