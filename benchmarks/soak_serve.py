@@ -37,6 +37,9 @@ BYTES_A_JOB: Final = 12_000
 """Growth at most: what slurmdbd keeps of a job with its steps."""
 
 _WAITS: Final = 0.5
+_STEADY: Final = 60
+"""From how many samples on memory has come to rest: ten minutes."""
+
 _OVER: Final = frozenset(
     ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
 )
@@ -316,7 +319,8 @@ def main(words: list[str] | None = None) -> int:
             soak.wrong.append(f"left: {left}")
         if (cluster.path / "socket").exists():
             soak.wrong.append("the socket is left")
-        growth = soak.growth() if len(soak.samples) > 1 else 0.0
+        # What comes before is what caches and the interpreter take once.
+        growth = soak.growth() if len(soak.samples) >= _STEADY else 0.0
         if growth > BYTES_A_JOB:
             soak.wrong.append(f"memory grows by {growth:.0f} bytes a job")
         print(json.dumps({"growth_bytes_a_job": round(growth), **soak.counts}, sort_keys=True))

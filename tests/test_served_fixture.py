@@ -1,5 +1,6 @@
 """The fixture `simctl_cluster`: how long it lasts, what it serves, what it is asked."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,14 @@ def test_a_cluster_lasts_as_long_as_the_setting_says(pytester: pytest.Pytester) 
     (pytester.path / "one.yaml").write_text(ONE_NODE)
     pytester.makepyfile(SHARED)
     pytester.runpytest_inprocess().assert_outcomes(passed=2)
+
+
+def test_what_the_page_shows_of_a_clients_retry_comes_true(pytester: pytest.Pytester) -> None:
+    """The test in docs/serve.md passes."""
+    page = (Path(__file__).parents[1] / "docs" / "serve.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    pytester.makepyfile(shown)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
 def test_a_cluster_does_not_outlive_a_test_that_is_killed() -> None:
