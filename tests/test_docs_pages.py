@@ -91,7 +91,8 @@ def test_options_on_pages_are_somebodys(pytestconfig: pytest.Config) -> None:
     groups = [pytestconfig._parser._anonymous, *pytestconfig._parser._groups]
     known = {name for group in groups for option in group.options for name in option.names()}
     known |= _all_options(make_parser())
-    known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "tests/mutants/__main__.py").read_text()))
+    for path in (ROOT / "tests/mutants/__main__.py", *sorted((ROOT / "benchmarks").glob("*.py"))):
+        known |= set(re.findall(r'"(--[a-z-]+)"', path.read_text()))
     for grammar in GRAMMARS.values():
         known |= {f"--{name}" for option in grammar.options for name in [option.long]}
         known |= {f"--{name}" for name in grammar.unbuilt}
