@@ -7,9 +7,9 @@ import attrs
 from simctl.plugin import (
     SLURM_ERROR,
     Buf,
-    SlurmError,
     SwitchPlugin,
     disk,
+    errno,
     log,
     now,
     process,
@@ -47,6 +47,12 @@ class Keys(SwitchPlugin):
     def __init__(self) -> None:
         self.keys = 0
         self.context = -1
+        self.last_error = 0
+
+    def _fail(self, number: int) -> int:
+        """Note an error, which switch_p_get_errno tells."""
+        self.last_error = number
+        return SLURM_ERROR
 
     def init(self) -> None:
         """Do nothing."""
@@ -118,13 +124,15 @@ class Keys(SwitchPlugin):
         if switch_job is None:
             return SLURM_ERROR
         if buffer.unpack32() != MAGIC:
-            raise SlurmError(BAD_CREDENTIAL)
+            return self._fail(BAD_CREDENTIAL)
         switch_job.key, switch_job.tasks = buffer.unpack32(), buffer.unpack32()
         switch_job.nodes = buffer.unpackstr()
         return None
 
     def switch_p_get_jobinfo(self, switch_job: Credential, data_type: int) -> int:
-        """Return the key."""
+        """Return the key; there is nothing else to get."""
+        if data_type:
+            return self._fail(errno.EINVAL)
         return switch_job.key
 
     def switch_p_print_jobinfo(self, fp: Any, switch_job: Credential) -> None:
@@ -162,6 +170,10 @@ class Keys(SwitchPlugin):
     ) -> None:
         """Log."""
         log.info(f"step {job_id}.{step_id} is over, context {self.context}")
+
+    def switch_p_get_errno(self) -> int:
+        """Return the plugin's own last error."""
+        return self.last_error
 
     def switch_p_strerror(self, errnum: int) -> str | None:
         """Describe an error."""
