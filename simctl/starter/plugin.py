@@ -14,7 +14,7 @@ from simctl.status import OK, InputError
 TYPES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit", "cli_filter")
 _WRITTEN_IN: Final = {
     "python": ("switch", "checkpoint", "burst_buffer"),
-    "c": ("switch",),
+    "c": ("switch", "checkpoint"),
     "lua": ("burst_buffer", "job_submit", "cli_filter"),
 }
 """The types of plugins that there are templates of, by language."""

@@ -26,6 +26,34 @@ struct record {
 int init(void) { return SLURM_SUCCESS; }
 void fini(void) { }
 
+/* The records that slurmctld has, each with a number: another may lie where one was released. */
+static struct live {
+	uint64_t serial;
+	struct record *record;
+	struct live *next;
+} *records;
+
+static struct record *new_record(void)
+{
+	static uint64_t serial;
+	struct live *made = xmalloc(sizeof *made);
+	made->serial = ++serial;
+	made->record = xmalloc(sizeof *made->record);
+	made->record->error_msg = xstrdup("");
+	made->next = records;
+	records = made;
+	return made->record;
+}
+
+/* Return where the entry of a record is linked, by the record or by its number. */
+static struct live **find(const struct record *record, uint64_t serial)
+{
+	struct live **at = &records;
+	while (*at && (*at)->record != record && (*at)->serial != serial)
+		at = &(*at)->next;
+	return at;
+}
+
 static void note(struct record *record, uint32_t code, const char *text)
 {
 	if (code <= record->error_code)
@@ -39,17 +67,19 @@ static void note(struct record *record, uint32_t code, const char *text)
 
 int slurm_ckpt_alloc_job(check_jobinfo_t *jobinfo)
 {
-	struct record *made = xmalloc(sizeof *made);
-	made->error_msg = xstrdup("");
-	*jobinfo = made;
+	*jobinfo = new_record();
 	return SLURM_SUCCESS;
 }
 
 int slurm_ckpt_free_job(check_jobinfo_t jobinfo)
 {
 	struct record *record = jobinfo;
-	if (record)
-		xfree(record->error_msg);
+	if (!record)
+		return SLURM_SUCCESS;
+	struct live **at = find(record, 0), *gone = *at;
+	*at = gone->next;
+	xfree(gone);
+	xfree(record->error_msg);
 	xfree(record);
 	return SLURM_SUCCESS;
 }
@@ -113,9 +143,10 @@ check_jobinfo_t slurm_ckpt_copy_job(check_jobinfo_t jobinfo)
 	struct record *record = jobinfo;
 	if (!record)
 		return NULL;
-	struct record *copy = xmalloc(sizeof *copy);
-	*copy = *record;
-	copy->error_msg = xstrdup(record->error_msg);
+	struct record *copy = new_record();
+	copy->disabled = record->disabled;
+	copy->time_stamp = record->time_stamp;
+	note(copy, record->error_code, record->error_msg);
 	return copy;
 }
 
@@ -126,7 +157,7 @@ struct order {
 	uint16_t op, max_wait;
 	time_t begin_time;
 	char *nodes, *image_dir;
-	struct record *record;
+	uint64_t serial;	/* the record of the job or step, which may be gone by the end */
 };
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -142,11 +173,16 @@ static void *carry_out(void *given)
 			     order->max_wait, order->nodes))
 		failure = (uint32_t) errno;
 	lock_slurmctld(locks);
-	order->record->time_stamp = 0;
-	note(order->record, failure, failure ? slurm_strerror((int) failure) : "");
+	struct live *live = *find(NULL, order->serial);
+	struct record *record = live ? live->record : NULL;
 	struct job_record *job = find_job_record(order->job_id);
+	if (record) {
+		record->time_stamp = 0;
+		note(record, failure, failure ? slurm_strerror((int) failure) : "");
+	}
 	unlock_slurmctld(locks);
-	if (job && job->restart_cnt == order->run && order->op == CHECK_VACATE)
+	/* A later run of its job is not to be ended for it. */
+	if (record && job && job->restart_cnt == order->run && order->op == CHECK_VACATE)
 		job_step_signal(order->job_id, order->step_id, SIGTERM, 0, 0);
 	pthread_mutex_unlock(&turn);
 	xfree(order->nodes);
@@ -155,10 +191,9 @@ static void *carry_out(void *given)
 	return NULL;
 }
 
-static int begin(struct order order, char *nodes, char *image_dir)
+static int begin(struct order order, struct record *record, char *nodes, char *image_dir)
 {
 	struct job_record *job = find_job_record(order.job_id);
-	struct record *record = order.record;
 	pthread_t thread;
 	if (record->disabled)
 		return ESLURM_DISABLED;
@@ -207,8 +242,8 @@ int slurm_ckpt_op(uint32_t job_id, uint32_t step_id, struct step_record *step_pt
 	case CHECK_CREATE:
 	case CHECK_VACATE:
 		return begin((struct order) {.job_id = job_id, .step_id = step_id, .op = op,
-					     .max_wait = data, .record = record},
-			     step_ptr ? step_ptr->step_layout->node_list : NULL, image_dir);
+					     .max_wait = data, .serial = (*find(record, 0))->serial},
+			     record, step_ptr ? step_ptr->step_layout->node_list : NULL, image_dir);
 	default:
 		return ESLURM_NOT_SUPPORTED;
 	}
