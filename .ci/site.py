@@ -51,6 +51,8 @@ def on_files(files: Any, config: Any) -> Any:
     for name, on in BESIDE.items():
         text = _TOP_LINK.sub("", (ROOT / name).read_text(encoding="utf-8"))
         files.append(File.generated(config, on, content=_relinked(text, "")))
+    worker = (ROOT / ".ci" / "iframe-worker.js").read_text(encoding="utf-8")
+    files.append(File.generated(config, "iframe-worker.js", content=worker))
     return files
 
 
