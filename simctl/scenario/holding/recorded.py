@@ -82,10 +82,13 @@ def describe(event: Event) -> str:
     process = [who, _named("pid", event.pid), _named("uid", event.uid)]
     what = [event.name, _text(event.phase)]
     about = [_named(key, getattr(event, key)) for key in ("job", "step", "task", "peer")]
+    if event.kind == "plugin" and event.name in ("init", "fini"):
+        about.insert(0, _text(event.plugin))
     ended = event.kind in ("process", "script") and type(event.rc) is int and event.rc
     how = f"({wait_status_text(event.rc)})" if ended else ""
     result = [_named("rc", event.rc), how, _named("errno", event.errno)]
     if event.kind == "state" and event.args is not UNSET:
+        about.append(_text(event.args.get("node", UNSET)))
         about.append(f"{value_text(event.args.get('from'))} -> {value_text(event.args.get('to'))}")
     elif event.kind in _TELLING and event.args is not UNSET:
         about += [_named(key, value) for key, value in event.args.items()]

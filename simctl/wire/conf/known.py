@@ -60,7 +60,7 @@ _NOT_BUILT_WORDS: Final = """
     DependencyParameters GpuFreqDef InteractiveStepOptions JobCompParams JobCompPassScript
     JobDefaults MaxBatchRequeue MaxDBDMsgs MaxNodeCount NodeSet PreemptExemptTime
     PreemptParameters PrEpParameters PrEpPlugins PrioritySiteFactorParameters
-    PrioritySiteFactorPlugin PriorityWeightAssoc ScronParameters SwitchParameters
+    PrioritySiteFactorPlugin PriorityWeightAssoc ScronParameters
 """
 
 NOT_BUILT: Final = frozenset(_NOT_BUILT_WORDS.split())

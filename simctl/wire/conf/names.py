@@ -7,7 +7,6 @@ RENAMED: Final = {
     "AccountingStoreJobComment": "AccountingStoreFlags=job_comment",
     "AcctGatherInfinibandType": "AcctGatherInterconnectType",
     "BackupAddr": "SlurmctldHost",
-    "BackupController": "SlurmctldHost",
     "CacheGroups": "",
     "ChosLoc": "",
     "ControlAddr": "SlurmctldHost",
