@@ -1,5 +1,7 @@
 """scancel, held against recordings of Slurm's: what it prints, its exit status, what it ends."""
 
+import itertools
+
 import pytest
 
 from simctl.world import CommandResult
@@ -143,6 +145,9 @@ def test_a_step_that_waits_is_tried_ten_times_twice() -> None:
     assert result.stderr.count("scancel: Terminating step 119.0\n") == 2
     said = "scancel: error: Kill job error on job step id 119: "
     assert result.stderr.count(said) == 2
+    sent = [each.time_us for each in ran.all("REQUEST_CANCEL_JOB_STEP", phase="send")]
+    pauses = [round((b - a) / 1_000_000) for a, b in itertools.pairwise(sent)]
+    assert pauses[:9] == [*range(5, 14)]
 
 
 def test_a_step_is_ended_and_its_job_goes_on() -> None:
