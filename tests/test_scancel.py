@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from simctl.wire.command_lines import reads_input
 from simctl.world import CommandResult
 from tests import printed
 from tests.cluster import Ran, run
@@ -208,6 +209,19 @@ def test_questions_are_answered_from_standard_input() -> None:
     )
     assert ran.world.disk.read("/home/alice/out") == asked
     assert [row.state for row in ran.result.rows[:2]] == ["CANCELLED", "PENDING"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        *[(line, True) for line in ("scancel -i 1", "scancel -vi", "scancel --interactive 5")],
+        *[(line, False) for line in ("scancel 5", "scancel -t PENDING -u alice", "squeue")],
+        *[("scontrol", True), ("scontrol -o", True), ("scontrol show job", False)],
+    ],
+)
+def test_only_a_command_that_asks_takes_the_input_of_its_script(line: str, reads: bool) -> None:
+    """In `while read id; do scancel $id; done` the rest belongs to the loop."""
+    assert reads_input(line.split()) is reads
 
 
 def script(*lines: str) -> str:

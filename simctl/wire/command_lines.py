@@ -1,5 +1,6 @@
 """Command lines of sbatch, salloc and srun: where their options end."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -70,11 +71,22 @@ def _takes_next(command: str, word: str) -> bool:
     )
 
 
+_ASKS: Final = re.compile(r"--int|-[bfHQv]*i")
+"""How scancel is told to ask, also behind letters of options that take no value."""
+
+
 def reads_input(argv: Sequence[str]) -> bool:
-    """Return whether a command of Slurm's reads its standard input: srun, or sbatch of no file."""
+    """Return whether a command of Slurm's reads its standard input.
+
+    srun does, sbatch of no file, scancel that asks, and scontrol that is given no command.
+    """
     name = argv[0].rsplit("/", 1)[-1]
     if name == "sbatch":
         return not operand(("sbatch", *argv[1:])) and not any("wrap" in word for word in argv)
+    if name == "scancel":
+        return any(_ASKS.match(word) for word in argv[1:])
+    if name == "scontrol":
+        return all(word.startswith("-") for word in argv[1:])
     if name != "srun":
         return False
     for index, word in enumerate(argv):
