@@ -82,6 +82,19 @@ def read_text(path: str | Path, most: int = TEXT_BYTES) -> str:
     return io.IncrementalNewlineDecoder(None, translate=True).decode(text, final=True)
 
 
+def read_script(path: str | Path) -> str:
+    """Return the text of a script of a site: in UTF-8, or else in Latin-1, as old comments are.
+
+    Raises:
+        OSError: As of `read_bytes`.
+    """
+    try:
+        return read_text(path)
+    except UnicodeDecodeError:
+        text = read_bytes(path).decode("latin-1")
+        return io.IncrementalNewlineDecoder(None, translate=True).decode(text, final=True)
+
+
 def read_lines(path: str | Path, most: int) -> Iterator[bytes]:
     r"""Yield the lines of a file, gzipped or not, without their ends; `-` is standard input.
 

@@ -203,7 +203,8 @@ def test_the_command_says_by_its_status_what_came_of_it(
     """0 driven and nothing found, 1 a mistake, 2 it cannot be loaded; --json has the objects."""
     monkeypatch.chdir(tmp_path)
     one = ["--lua", "5.4", "--slurm", "22.05"]
-    Path("good.lua").write_text(SUBMIT.format("") + MODIFY)
+    # Comments of old scripts are in Latin-1.
+    Path("good.lua").write_bytes(b"-- caf\xe9\n" + (SUBMIT.format("") + MODIFY).encode())
     Path("bad.lua").write_text(SUBMIT.format("if submit_uid > 0 then return nil end") + MODIFY)
     Path("broken.lua").write_text("function slurm_job_submit()\n  retrun 0\nend\n")
     Path("none.lua").write_text("x = 1\n")

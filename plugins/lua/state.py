@@ -46,7 +46,7 @@ class LuaExit(Exception):
     """A script called os.exit."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(code)
+        super().__init__(f"os.exit({code})")
         self.code = code
 
 
@@ -176,7 +176,7 @@ class LuaState:
             held = "--" + held
         loaded = self._load_text(held, octets(f"@{name}"))
         if isinstance(loaded, tuple):
-            raise LuaFailure(text_of(loaded[1]))
+            raise LuaFailure(text_of(loaded[1]).partition("\nstack traceback:")[0])
         return await self._run(loaded)
 
     def has(self, name: str) -> bool:

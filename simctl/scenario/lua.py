@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from simctl.files import read_script
 from simctl.plugins.lua.constants import SLURM_VERSIONS
 from simctl.plugins.lua.state import VERSIONS, LuaMissingError, require_lua
 from simctl.scenario.model import LuaSpec
@@ -53,7 +54,7 @@ class ScriptShape:
 
     def read(self, value: Value, reading: Reading) -> str:
         """Return the text of the script."""
-        _, text = read_named(value, reading, f"{self._kind}.lua")
+        _, text = read_named(value, reading, f"{self._kind}.lua", read_script)
         return text
 
     def schema(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A site's own slurm.conf beside a scenario, which overrides it and completes it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,13 +46,15 @@ def read_text(path: str) -> str:
         return data.decode("latin-1")
 
 
-def read_named(value: Value, reading: Reading, what: str) -> tuple[str, str]:
+def read_named(
+    value: Value, reading: Reading, what: str, read: Callable[[str], str] = read_text
+) -> tuple[str, str]:
     """Return the path that a value names, from the folder of the scenario on, and the text."""
     if not isinstance(value.node, yaml.ScalarNode) or not value.scalar:
         raise reading.refuse(value, f"expected the path of a {what}, got {value.shown()}")
     path = str(Path(reading.folder) / value.scalar)
     try:
-        return path, read_text(path)
+        return path, read(path)
     except OSError as error:
         raise reading.refuse(value, f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from simctl.files import read_text
+from simctl.files import read_script
 from simctl.plugins.lua.state import LuaMissingError, require_lua
 from simctl.scenario.model import Scenario
 from simctl.status import InputError
@@ -71,6 +71,7 @@ def check_script(
         main, under = check.run()
         seen, driven, treated = all_reached(main), check.driven(main), check.treated(main)
         trials, looked = check.trials, [check.look_at(run) for run in runs]
+        notes = [*notes, *check.notes]
     seen = seen.union(*looked)
     return ScriptReport(
         plugin_type=f"{kind}/lua",
@@ -93,10 +94,9 @@ def check_script(
 
 def _text(path: str) -> str:
     try:
-        return read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise InputError(f"{path}: {why}") from error
+        return read_script(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
 
 
 def kind_of(source: Source) -> str:

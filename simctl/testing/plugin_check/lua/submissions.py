@@ -1,6 +1,7 @@
 """Drive a job_submit.lua: a zoo of jobs through trial clusters, and what it does to each."""
 
 import json
+import time  # noqa: TID251 - a check is bounded on the wall clock
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ _FIRST_S: Final = 10
 JOB_SUBMIT_SCRIPT: Final = "/etc/slurm/job_submit.lua"
 MOST_JOBS: Final = 240
 _HUNG: Final = "would have hung"
+BUDGET_S: Final = 30.0
+"""After so many seconds of work no more is tried."""
+
 _ROUNDS: Final = 4
 _ROUND: Final = 80
 
@@ -139,6 +143,12 @@ class Submissions:
         stubs = "".join(f"function {name}() return 0 end " for name in missing)
         self._text = source.marked(required(kind.name, ""), stubs)
         self.clusters = 0
+        self._ends_s = time.process_time() + BUDGET_S
+
+    @property
+    def over(self) -> bool:
+        """Return whether there is no time for more: a check stays below a minute or so."""
+        return time.process_time() > self._ends_s
 
     def run(
         self, jobs: Sequence[Job], *, lua: str, slurm: str, order: int = 0, held: bool = True
@@ -322,7 +332,7 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
     sets = zoo.together(source)
     for _ in range(_ROUNDS):
         new = _new(zoo.mutants(bases, wished, sets), tried)[:_ROUND]
-        if not new or len(seen) >= len(source.blocks) or len(jobs) >= MOST_JOBS:
+        if submissions.over or not new or len(seen) >= len(source.blocks) or len(jobs) >= MOST_JOBS:
             break
         tried += new
         tries = submissions.run(new, lua=lua, slurm=slurm)
@@ -334,7 +344,7 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
                 seen = seen | ruling.reached
                 errors |= set(ruling.errors)
                 jobs.append(ruling.job)
-    if len(jobs) > known:
+    if len(jobs) > known and not submissions.over:
         drive = submissions.run(jobs, lua=lua, slurm=slurm)
     return drive, tuple(jobs)
 

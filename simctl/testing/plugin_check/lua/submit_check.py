@@ -52,6 +52,7 @@ class SubmitCheck:
     luas: Sequence[str]
     slurms: Sequence[str]
     trials: int = 0
+    notes: list[str] = attrs.field(factory=list)
     kind: Kind = JOB_SUBMIT
 
     def run(self) -> tuple[Drive, tuple[str, ...]]:
@@ -66,6 +67,9 @@ class SubmitCheck:
         drives.append(main)
         under = [(main.lua, main.slurm)]
         for lua, slurm in self._others(main) if not main.endless else ():
+            if submissions.over:
+                self.notes.append("it took long: not all versions were tried")
+                break
             drive = submissions.run(jobs, lua=lua, slurm=slurm)
             under.append((lua, slurm))
             if drive.failure:
@@ -76,7 +80,9 @@ class SubmitCheck:
             self._judge(drive)
         for drive in drives[1:]:
             self._apart(main, drive)
-        if not main.endless and re.search(r"\b(?:pairs|next)\s*\(", self.source.text):
+        if not (main.endless or submissions.over) and re.search(
+            r"\b(?:pairs|next)\s*\(", self.source.text
+        ):
             self._orders(submissions, main, jobs)
         self.trials = submissions.clusters
         return main, tuple(f"Lua {lua} and Slurm {slurm}" for lua, slurm in under)

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final
 
 import attrs
@@ -15,6 +16,7 @@ _NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,30}", re.ASCII)
 _PATTERN: Final = re.compile(r"[%^$]|\(\.?[-+*]?\)")
 _HUGE: Final = 0xFFFFFFF0
 _MOST_GPUS: Final = 64
+_MOST_WISHES: Final = 300
 
 
 @attrs.frozen(kw_only=True)
@@ -227,6 +229,7 @@ class Wish:
     """The line of the script that it is from."""
 
 
+@cache
 def wishes(source: Source) -> tuple[Wish, ...]:
     """Return the options' values that a script's branches seem to be about, the surest first."""
     found: dict[tuple[str, str], Wish] = {}
@@ -234,7 +237,7 @@ def wishes(source: Source) -> tuple[Wish, ...]:
         key = (wish.option, wish.value)
         if key not in found or found[key].weight > wish.weight:
             found[key] = wish
-    return tuple(sorted(found.values(), key=lambda each: each.weight))
+    return tuple(sorted(found.values(), key=lambda each: each.weight))[:_MOST_WISHES]
 
 
 def together(source: Source) -> tuple[tuple[tuple[str, str], ...], ...]:
