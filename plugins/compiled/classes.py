@@ -397,7 +397,7 @@ def _record_encoder(name: str, at: int, described: Records) -> _Encoder:
         elif name == "step_layout":
             fields = records.of_layout(*values[1:])
         else:
-            fields = records.of_stepd(values[0] if at < 0 else None)
+            fields = records.of_stepd()
         image.lay_out(kind, fields, records.ENVIRONMENT)
         return b"m" + image.message()
 

@@ -110,7 +110,7 @@ def _dealt(nodes: int, tasks: int, cyclic: int) -> list[range]:
     return [range(ends[node], ends[node + 1]) for node in range(nodes)]
 
 
-def of_stepd(switch_job: Any = None) -> dict[str, Any]:
+def of_stepd() -> dict[str, Any]:
     """Return what goes into slurmstepd's record of its step, in the process that asks."""
     process = CALLING.get()
     services = process.stepd
@@ -129,7 +129,7 @@ def of_stepd(switch_job: Any = None) -> dict[str, Any]:
         "jmgr_pid": process.pid if process.role == "manager" else process.ppid,
         "pgid": next((each.pid for each in started.values()), 0),
         "cwd": stepd.cwd,
-        "switch_job": _address(switch_job),
+        "switch_job": _address(getattr(process.memory.credential, "value", None)),
         ENVIRONMENT: [f"{key}={value}" for key, value in stepd.environment.items()],
         "task": [
             {"id": place, "gtid": rank, **_of_process(started.get(rank))}
@@ -144,8 +144,9 @@ def _of_process(task: StepdTask | None) -> dict[str, int]:
 
 
 def _address(kept: Any) -> Address | None:
-    """Return where an object of the plugin's own lies."""
-    return None if kept is None else Address(kept.address)
+    """Return where an object of a plugin's lies; None for none, and for one of Python's."""
+    address = getattr(kept, "address", None)
+    return None if address is None else Address(address)
 
 
 def _state_number(state: str) -> int:
