@@ -30,6 +30,7 @@ from simctl.stepd.scripts.machine import (
 from simctl.stepd.scripts.patterns import CLASSES
 
 _MUCH = 10**8
+_ESCAPES = {"n": "\n", "t": "\t", "f": "\f", "v": "\v", "r": "\r", "a": "\a"}
 
 
 class RegularMistake(ValueError):
@@ -98,13 +99,20 @@ class Regular:
 
 
 @lru_cache(maxsize=512)
-def regular(text: str, *, extended: bool, ignores_case: bool = False) -> Regular:
+def regular(text: str, *, extended: bool, ignores_case: bool = False, escapes: str = "") -> Regular:
     """Read a regular expression.
+
+    Args:
+        text: The expression.
+        extended: Whether it is an extended one of POSIX, or else a basic one.
+        ignores_case: Whether upper and lower case are the same.
+        escapes: The letters behind a backslash that stand for other characters, such as ``t`` for a
+            tab, in brackets too; with "*" a backslash in brackets takes the meaning from any.
 
     Raises:
         RegularMistake: It is none.
     """
-    node = _Translator(text, extended=extended).whole()
+    node = _Translator(text, extended=extended, escapes=escapes).whole()
     translated = python_of(node)
     flags = re.IGNORECASE if ignores_case else re.NOFLAG
     try:
@@ -127,6 +135,7 @@ class _Translator:
 
     text: str
     extended: bool = attrs.field(kw_only=True)
+    escapes: str = attrs.field(kw_only=True)
     at: int = 0
     depth: int = 0
     groups: int = 0
@@ -247,7 +256,12 @@ class _Translator:
             if int(behind) > self.groups:
                 raise RegularMistake(f"{self.text}: Invalid back reference")
             return Same(int(behind))
-        return Char({"n": "\\n", "t": "\\t"}.get(behind) or re.escape(behind))
+        return Char(re.escape(self._meant(behind)))
+
+    def _meant(self, letter: str) -> str:
+        """Return what a letter behind a backslash stands for."""
+        known = self.escapes and (self.escapes == "*" or letter in self.escapes)
+        return _ESCAPES.get(letter, letter) if known else letter
 
     def _bracket(self) -> Node:
         negated = self.text[self.at : self.at + 1] == "^"
@@ -271,6 +285,10 @@ class _Translator:
                 self.at = end + 2
                 continue
             self.at += 1
+            behind = self.text[self.at : self.at + 1]
+            if char == "\\" and behind and (self.escapes == "*" or behind in self.escapes):
+                char = self._meant(behind)
+                self.at += 1
             high = self.text[self.at + 1 : self.at + 2]
             if self.text[self.at : self.at + 1] == "-" and high not in ("", "]"):
                 self.at += 2

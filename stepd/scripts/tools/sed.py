@@ -209,9 +209,10 @@ class _Reader:
         self._skip(" \t")
         if self.text.startswith("\\", self.at):
             self.at += 1
+            line = self.at
             self._skip(" \t")
-            if self.text.startswith("\n", self.at):
-                self.at += 1
+            # Blanks on the line of the text itself belong to it.
+            self.at = self.at + 1 if self.text.startswith("\n", self.at) else line
         out: list[str] = []
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -259,7 +260,7 @@ def _check_all(commands: tuple[_Command, ...], *, extended: bool) -> None:
 
 def _expression(text: str, *, extended: bool, ignores_case: bool = False) -> Regular:
     try:
-        return regular(text, extended=extended, ignores_case=ignores_case)
+        return regular(text, extended=extended, ignores_case=ignores_case, escapes="ntfvra")
     except RegularMistake as mistake:
         raise _mistake(str(mistake)) from None
 
@@ -329,8 +330,7 @@ class _Run:
             self._next()
             if self._all(self.commands) and not self.quiet:
                 self._print(self.space)
-            self.out += self.after
-            self.after = []
+            self._put_after()
         return "".join(self.out)
 
     def _next(self) -> None:
@@ -339,9 +339,18 @@ class _Run:
 
     def _print(self, text: str) -> None:
         ends = self.number < len(self.lines) or self.lines[-1].endswith("\n")
+        self._put(text + "\n" * ends)
+
+    def _put(self, text: str) -> None:
+        """Write on a line of its own, though the last one may have had no end."""
         if self.out and not self.out[-1].endswith("\n"):
             self.out.append("\n")
-        self.out.append(text + "\n" * ends)
+        self.out.append(text)
+
+    def _put_after(self) -> None:
+        for text in self.after:
+            self._put(text)
+        self.after = []
 
     def _all(self, commands: tuple[_Command, ...]) -> bool:
         """Run commands; tell whether the line goes on to its end."""
@@ -390,17 +399,17 @@ class _Run:
             case "p":
                 self._print(self.space)
             case "=":
-                self.out.append(f"{self.number}\n")
+                self._put(f"{self.number}\n")
             case "q" | "Q":
                 self.quits, self.status = True, command.number
                 return command.letter == "q"
             case "a":
                 self.after.append(command.text + "\n")
             case "i":
-                self.out.append(command.text + "\n")
+                self._put(command.text + "\n")
             case "c":
                 if command.last is None or not command.active or command.negated:
-                    self.out.append(command.text + "\n")
+                    self._put(command.text + "\n")
                 return False
             case "n":
                 if self.number >= len(self.lines):
@@ -408,8 +417,7 @@ class _Run:
                     return True
                 if not self.quiet:
                     self._print(self.space)
-                self.out += self.after
-                self.after = []
+                self._put_after()
                 self._next()
             case "y":
                 table = dict(

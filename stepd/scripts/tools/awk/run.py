@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -137,7 +138,7 @@ class Run:
     def regular(text: str) -> Regular:
         """Read a regular expression."""
         try:
-            return regular(text, extended=True)
+            return regular(text, extended=True, escapes="*")
         except RegularMistake as mistake:
             raise awk_mistake(str(mistake)) from None
 
@@ -339,7 +340,7 @@ class Run:
             result = left**right
             return float(result) if not isinstance(result, complex) else float("nan")
         except OverflowError:
-            return float("inf")
+            return math.inf
 
     def binary(self, sign: str, left: Node, right: Node) -> float:
         """Compute one operator on two expressions."""
@@ -466,11 +467,15 @@ class Run:
                 case "int":
                     return float(int(number))
                 case "sqrt":
-                    return float(number**0.5) if number >= 0 else float("nan")
+                    return math.sqrt(number) if number >= 0 else math.nan
                 case "exp":
-                    return float(2.718281828459045**number)
+                    return math.exp(number)
+                case "log":
+                    return (
+                        math.log(number) if number > 0 else -math.inf if number == 0 else math.nan
+                    )
         except OverflowError:
-            return float("inf")
+            return math.inf
         raise awk_mistake(f"`{name}' is not simulated")
 
     def _length(self, arguments: tuple[Node, ...]) -> float:
