@@ -326,6 +326,24 @@ LIMITS: dict[str, Limit] = {
         {99: [(0, 1), (2,)], 100: [(0, 1), (2,)], 101: [(0,), (1,), (2,)]},
         model="modern",
     ),
+    "tries of a slurmd to register, ten and then ten again, a second apart": Limit(
+        lambda n: (
+            f"timeline:\n  - {{at: 0s, fault: {{cut: [slurmctld, n1], for: {n}ms}}}}\n"
+            "  - {at: 20s, as: alice, run: sinfo}\n"
+        ),
+        lambda ran: seconds(
+            ran, "MESSAGE_NODE_REGISTRATION_STATUS", phase="receive", args_node_name="n1"
+        ),
+        {8500: [9], 9500: [10], 10500: [11]},
+    ),
+    "seconds that a job runs: all is saved every 300 s, and whatever changes 5 s later": Limit(
+        lambda n: (
+            "options: {state_saves: always}\n" + timeline(f"0 alice sbatch --wrap 'sleep {n}'")
+        ),
+        lambda ran: seconds(ran, "slurm_ckpt_pack_job", daemon="slurmctld")[:4],
+        {599: [5, 300, 599, 600], 604: [5, 300, 600, 605]},
+        model="modern",
+    ),
     "sruns that are woken when a step ends": Limit(_woken, _first_woken, {7: 7, 8: 8, 9: 8}),
 }
 
