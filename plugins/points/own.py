@@ -32,13 +32,14 @@ def _declare(
     failure: str,
     ends: Places,
     order: str = "",
+    on_error: OnError = OnError.FATAL,
 ) -> tuple[Point, Point]:
     @point(
         c="int init(void)",
         guide=places,
         modern=places,
         returns=Returns.INT,
-        on_error=OnError.FATAL,
+        on_error=on_error,
         often="once a process that loads the plugin; forks of it have no init of their own",
         failure=failure,
         modern_moment=order,
@@ -108,6 +109,7 @@ OWN: Final[dict[tuple[str, str], Point]] = {
             COMMANDS,
             failure="the command ends with status 1",
             ends=COMMANDS,
+            on_error=OnError.END_COMMAND,
         ),
     )
     for each in pair

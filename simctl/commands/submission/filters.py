@@ -48,6 +48,8 @@ class Filters:
         """
         if not self._types:
             return []
+        if not self._types:
+            return []
         options = self._options((), early=early)
         for plugin_type in self._types:
             rc = await self._call.site.hooks.call(
