@@ -46,10 +46,10 @@ def test_check_compares_a_script_with_its_outputs(tmp_path: Path) -> None:
     """`--check` is silent where all came true, and tells a difference with status 1."""
     path = tmp_path / "session.txt"
     command = repl_command("--script", str(path), "--check")
-    path.write_text("> step\n    1      0:00:00 slurmctld init rc=1\n")
+    path.write_text("> step\n    1      0:00:00 slurmctld init checkpoint/none rc=1\n")
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    assert "-    1      0:00:00 slurmctld init rc=1" in ran.stdout
-    path.write_text("# a comment\n> step\n    1      0:00:00 slurmctld init rc=0\n")
+    assert "-    1      0:00:00 slurmctld init checkpoint/none rc=1" in ran.stdout
+    path.write_text("# a comment\n> step\n    1      0:00:00 slurmctld init checkpoint/none rc=0\n")
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

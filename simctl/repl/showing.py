@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simctl.world import World
 
 WIDTH: Final = 80
-_INDENT: Final = " " * 18
+_INDENT: Final = " " * 19
 COLOURS: Final = {
     "plugin": "1;36",
     "state": "32",
@@ -71,6 +71,8 @@ def _what(event: Event, world: "World") -> Iterator[str]:
         yield from _result(event)
     elif event.kind == "plugin":
         yield event.name
+        if event.name in ("init", "fini") and event.plugin is not UNSET:
+            yield event.plugin
         yield {"enter": "begins", "exit": "ends"}.get(str(event.phase), "")
         yield from _about(event)
         yield from _result(event)
