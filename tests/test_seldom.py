@@ -283,14 +283,35 @@ def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str
     assert ran.job()[0] == "NODE_FAIL"
 
 
-def test_a_script_that_is_missed_too_early_is_looked_for_again() -> None:
-    """It might be on its way still: the node is asked in the next round."""
+@pytest.mark.parametrize(("restart_s", "missed_s"), [(5, 2000), (14, 2000), (15, 20)])
+def test_a_script_that_is_missed_too_early_is_looked_for_again(
+    restart_s: int, missed_s: int
+) -> None:
+    """Within 20 s of its launch it might be on its way: the node is asked in the next round."""
     ran = run(
         timeline("0 alice sbatch --no-requeue -w n1 --wrap 'sleep 100'")
         + "  - {at: 2s, fault: {crash: stepd 1.batch@n1}}\n"
-        "  - {at: 5s, fault: {restart: slurmctld, for: 1s}}\n"
+        f"  - {{at: {restart_s}s, fault: {{restart: slurmctld, for: 1s}}}}\n"
     )
     registered = seconds(ran, "MESSAGE_NODE_REGISTRATION_STATUS", phase="receive")
-    assert 10 in registered
-    assert seconds(ran, "batch_missing", args_node="n1") == [2000]
+    assert restart_s + 5 in registered
+    assert seconds(ran, "batch_missing", args_node="n1") == [missed_s]
     assert ran.job()[0] == "NODE_FAIL"
+
+
+@pytest.mark.parametrize(("waited_s", "woken"), [(59, 8), (60, 10), (61, 10)])
+def test_a_srun_that_has_waited_a_minute_is_woken_in_any_case(waited_s: int, woken: int) -> None:
+    """Beside the eight that are woken when a step ends."""
+    sent: list[object] = []
+    sruns = {_Open(f"srun {number}"): 0 for number in range(10)}
+    job: Any = SimpleNamespace(job_id=1, step_waiters=sruns, state=states.RUNNING)
+    ctld: Any = SimpleNamespace(now_us=waited_s * 1_000_000, send=lambda srun, _: sent.append(srun))
+    step_queue.wake(ctld, job)
+    assert len(sent) == woken
+
+
+class _Open(str):
+    """The address of a srun that is there."""
+
+    __slots__ = ()
+    open = True
