@@ -28,6 +28,9 @@ STDIN_OF_SRUN: Final = "\0the standard input of srun\0"
 
 _APPENDS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _CHUNK: Final = 1 << 16
+_ROUNDS: Final = 200
+"""How often processes are looked for that were started while others were killed."""
+
 _SWEEP_US: Final = 5_000_000
 _NOT_EXECUTED: Final = (
     *(errno.ENOENT, errno.E2BIG, errno.ENOEXEC, errno.EACCES),
@@ -378,7 +381,10 @@ class RealTask:
             return
         mark = f"{MARK}={self.mark}\0".encode()
         killed: set[int] = set()
-        while left := [pid for pid in self._container(mark) if pid not in killed]:
+        for _ in range(_ROUNDS):
+            left = [pid for pid in self._container(mark) if pid not in killed]
+            if not left:
+                break
             linux.kill(left, signal.SIGSTOP)
             linux.kill(left)
             killed.update(left)
