@@ -29,6 +29,7 @@ RESTART_HELPER: Final = "cr_restart.sh"
 """Becomes the process of an image: ``cr_restart.sh IMAGE``."""
 
 NOT_FOUND: Final = 127
+_NOT_EXECUTABLE: Final = 126
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SLEEP: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
 _SHELLS: Final = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/sh"})
@@ -178,11 +179,18 @@ class Programs:
             return read_script(text, argv)
         if is_tool(name):
             return ScriptRun(argv=argv, tool=known)
+        if text is not None and "/" in name:
+            # What lies there without an interpreter is nothing to be executed.
+            return ProgramRun(
+                runs_us=0,
+                status=wait_status(_NOT_EXECUTABLE),
+                error=f"{name}: Permission denied\n",
+                exec_errno=errno.EACCES,
+            )
         return ProgramRun(
             runs_us=0,
             status=wait_status(NOT_FOUND),
             error=f"{name}: command not found\n",
-            # What lies there without an interpreter is nothing to be executed.
             exec_errno=errno.ENOENT if text is None else errno.EACCES,
         )
 
