@@ -269,6 +269,7 @@ WRONG = [
     ("scenario: base.yaml\nsettings: {max_turns: x}", "max_turns: expected a whole number"),
     ("scenario: base.yaml\nparameters: {load: [1, 2]}", "no setting 'load'"),
     ("scenario: base.yaml\nparameters: {latency: []}", "at least 1"),
+    ("scenario: base.yaml\nparameters: {latency: [1ms, '1ms']}", "the value 1ms is there twice"),
     ("scenario: base.yaml\nparameters: {load: {a: 3}}", "expected a mapping from paths to values"),
     ("scenario: base.yaml\nseeds: 0", "expected a whole number from 1 to 1,000,000"),
     ("scenario: base.yaml\nseeds: {from: 3}", "missing key `count`"),
@@ -398,6 +399,11 @@ def test_values_that_only_together_cannot_be_run(
     assert "failed: slurm_conf.SwitchType switch/slow, plugins [], seed 0: " in said
     found = rows_of(tmp_path / "out", "SELECT status FROM runs")
     assert found == [("held",), ("held",), ("held",), ("failed",)]
+    file.write_text(f"{CLASH}keep: [{{slurm_conf.SwitchType: switch/slow}}]\n")
+    before = rows_of(tmp_path / "out", "SELECT * FROM work")
+    assert _sweep(file, tmp_path / "out") == NOT_HELD
+    again = set(rows_of(tmp_path / "out", "SELECT * FROM work")) - set(before)
+    assert [each[0] for each in again] == [2]  # one that failed has nothing to be kept
 
 
 def test_a_sweep_is_the_same_from_any_folder(

@@ -84,9 +84,8 @@ class Made:
         done = self.table.done()
         self.before = len(done)
         # The seeds of a cell follow each other: its scenario is read once.
-        to_do = sorted(
-            set(range(self.plan.trials)).difference(done) | missing(self.folder, self.plan)
-        )
+        lacking = missing(self.folder, self.plan) - self.table.done("failed")
+        to_do = sorted(set(range(self.plan.trials)).difference(done) | lacking)
         progress = Progress(what="runs", total=len(to_do), quiet=self.quiet or not to_do)
         work: Work[RunChunk] = Work(
             make=functools.partial(SweepRunner, self.plan),

@@ -127,15 +127,17 @@ class _Choices:
                 raise reading.refuse(value, "a parameter needs a value at least")
             return found
         items = Items(item=_Raw(), expected="a list of values, or settings by label", least=1)
-        return {_label(each, reading): {"": each} for each in items.read(value, reading)}
+        labels: dict[str, Mapping[str, Value]] = {}
+        for each in items.read(value, reading):
+            label = each.scalar if isinstance(each.node, yaml.ScalarNode) else written(each.node)
+            if label in labels:
+                reading.mistake(each, f"the value {label} is there twice")
+            labels[label] = {"": each}
+        return labels
 
     def schema(self) -> dict[str, Any]:
         """Return a list or a mapping."""
         return {"type": ["array", "object"]}
-
-
-def _label(value: Value, reading: Reading) -> str:
-    return value.scalar if isinstance(value.node, yaml.ScalarNode) else written(value.node)
 
 
 def _seeds(count: int, value: Value, reading: Reading) -> tuple[int, ...]:

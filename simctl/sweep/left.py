@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from simctl.status import InputError
 from simctl.sweep.plan import Plan
-from simctl.sweep.runs import RunChunk
+from simctl.sweep.runs import KEPT_BYTES, RunChunk
 from simctl.view.gantt import gantt_page
 from simctl.view.runs import read_run
 
@@ -43,7 +43,10 @@ def keep(folder: Path, plan: Plan, chunk: RunChunk) -> None:
         return
     name = plan.slug(chunk.first)
     if chunk.database is None:
-        raise InputError(f"keep: the database of run {name} is too large to be kept")
+        raise InputError(
+            f"keep: the database of run {name} is larger than {KEPT_BYTES >> 20} MiB, the most "
+            "that is kept; take the run out of `keep`, and the same command goes on"
+        )
     place = folder / RUNS / f"{name}.db"
     try:
         place.parent.mkdir(exist_ok=True)

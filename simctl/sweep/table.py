@@ -108,10 +108,10 @@ class Table:
 
     # What is done.
 
-    def done(self) -> set[int]:
-        """Return the trials that are in the table."""
+    def done(self, status: str = "%") -> set[int]:
+        """Return the trials that are in the table, or those of a status."""
         seeds = len(self._plan.seeds)
-        rows = self._file.execute("SELECT cell, seed FROM runs")
+        rows = self._file.execute("SELECT cell, seed FROM runs WHERE status LIKE ?", (status,))
         return {cell * seeds + self._places[seed] for cell, seed in rows}
 
     def add(self, chunk: RunChunk) -> None:
