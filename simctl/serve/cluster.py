@@ -224,7 +224,6 @@ def _as_served(scenario: Scenario, now_s: float, model: str) -> Scenario:
     return attrs.evolve(
         scenario,
         users=tuple(users.values()),
-        # A client that crashes slurmctld on purpose wants to see it come back.
         options=attrs.evolve(scenario.options, state_saves=saves),
         start_time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s)),
         start_epoch_s=int(now_s),
