@@ -63,6 +63,9 @@ local unpack = table.unpack or unpack
 local most_minutes = {debug = 60, batch = 2880}
 local admins = {[0] = true, [1002] = true}
 
+local queues = {{limit = 5}}
+local function part_of(part) return part.limit > 9 and part.limit or nil end
+
 local function defaults(job_desc, part_list)
   if job_desc.time_limit == slurm.NO_VAL then job_desc.time_limit = 60 end
   if job_desc.qos == nil then job_desc.qos = "normal" end
@@ -70,6 +73,7 @@ local function defaults(job_desc, part_list)
   for name, part in pairs(part_list) do
     if part.flag_default == 1 then names[#names + 1] = name end
   end
+  for _, queue in ipairs(queues) do names[#names + 1] = part_of(queue) end
   table.sort(names)
   if job_desc.partition == nil and #names > 0 then
     job_desc.partition = table.concat(names, ",")

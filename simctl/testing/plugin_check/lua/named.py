@@ -106,6 +106,12 @@ NUMBERS: Final = frozenset().union(*BITS.values()) | frozenset(
     "spank_job_env_size user_id".split()
 )
 
+LATER_OPTIONS: Final = frozenset(
+    "consolidate-segments external oom-kill-step prefer resv-ports segment spread-segments stepmgr "
+    "tres-per-task".split()
+)
+"""Options of sbatch, salloc and srun that are younger than Slurm 22.05."""
+
 SLURM_COMMANDS: Final = frozenset(
     "sacct sacctmgr salloc sbatch scancel scontrol sdiag sinfo sprio squeue srun sshare sstat "
     "strigger".split()

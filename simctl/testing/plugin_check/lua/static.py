@@ -38,10 +38,10 @@ class Names:
     desc: frozenset[str]
     job: frozenset[str]
     part: frozenset[str]
+    """Each with the function that it is so in, behind a blank."""
+
     info: frozenset[str]
     uid: frozenset[str]
-    texts: frozenset[str]
-    """Arguments that are texts, whatever they look like."""
 
 
 _SUBMIT: Final = (
@@ -53,7 +53,7 @@ _SUBMIT: Final = (
 def names_of(source: Source, kind: str) -> Names:
     """Return what names of a script stand for, by the parameters of its functions."""
     found: dict[str, set[str]] = {
-        each: set() for each in ("desc", "job", "part", "parts", "info", "uid", "texts")
+        each: set() for each in ("desc", "job", "part", "parts", "info", "uid")
     }
     if kind == "job_submit":
         for name, roles in _SUBMIT:
@@ -62,7 +62,7 @@ def names_of(source: Source, kind: str) -> Names:
                 function.parameters if function else (), roles, strict=False
             ):
                 found[role].add(parameter)
-        found["part"] |= set(_walked(source, found["parts"]))
+        found["part"] |= {" ".join(each) for each in _walked(source, found["parts"])}
         found["desc"] |= set(_aliases(source, found["desc"]))
     if kind == "burst_buffer":
         for function in source.functions:
@@ -71,13 +71,14 @@ def names_of(source: Source, kind: str) -> Names:
     return Names(**{name: frozenset(each) for name, each in found.items() if name != "parts"})
 
 
-def _walked(source: Source, tables: Collection[str]) -> Iterator[str]:
-    """Yield names of values in loops such as ``for name, part in pairs(part_list)``."""
+def _walked(source: Source, tables: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield names of values in ``for name, part in pairs(part_list)``, with their functions."""
     words = source.tokens
     for at in range(5, len(words) - 1):
         shape = [each.text for each in words[at - 5 : at]]
         if words[at].text in tables and shape[0::2] == [",", "in", "("] and shape[3] == "pairs":
-            yield shape[1]
+            around = source.around(at)
+            yield shape[1], around.name if around is not None else ""
 
 
 def _aliases(source: Source, tables: Collection[str]) -> Iterator[str]:
@@ -139,7 +140,8 @@ def _unknown_fields(source: Source, names: Names) -> Iterator[Finding]:
     )
     for what, owners, known in groups:
         for use in source.uses:
-            if use.owner in owners and use.field not in known and not use.call:
+            is_one = use.owner in owners or f"{use.owner} {use.function}" in owners
+            if is_one and use.field not in known and not use.call:
                 yield Finding(
                     rule=rules.UNKNOWN_FIELD,
                     line=use.line,

@@ -15,7 +15,7 @@ from simctl.testing.plugin_check.lua.found import Found
 from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
 from simctl.testing.plugin_check.lua.marks import line_of, shown_error
-from simctl.testing.plugin_check.lua.named import JOB_DESC
+from simctl.testing.plugin_check.lua.named import JOB_DESC, LATER_OPTIONS
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
 from simctl.testing.plugin_check.lua.submissions import (
@@ -217,6 +217,8 @@ class SubmitCheck:
     @staticmethod
     def _without(option: str) -> tuple[str, ...]:
         """Return the commands of Slurm's that have no such option."""
+        if option in LATER_OPTIONS:
+            return ()
         grammars = (sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR)
         return tuple(
             each.command
