@@ -15,7 +15,7 @@ import pytest
 
 from simctl.api.surroundings import OutsideCallError
 from simctl.cli import main
-from simctl.plugins.compiled import classes
+from simctl.plugins.compiled import build, classes
 from simctl.plugins.compiled.process import Zygote
 from simctl.status import OK
 from tests.compiled_plugins import KEYS, KEYS_18, TWIN, changed, needs_compiler, sanitizers
@@ -247,8 +247,8 @@ def test_what_a_sanitizer_finds_is_told_as_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the line; the step daemon ends by it."""
-    if not sanitizers():
-        pytest.skip("the compiler has no sanitizers")
+    if not sanitizers() or "clang" in build.version():
+        pytest.skip("the compiler has no sanitizers, or none in a library of its own")
     monkeypatch.setenv("CFLAGS", "-fsanitize=address")
     body = "volatile char *p = xmalloc(8); p[8] = 1; xfree(p);"
     trace = run(tmp_path, changed(tmp_path, "switch_p_job_init", body))
@@ -279,6 +279,10 @@ def test_gdb_stops_in_the_call_that_was_asked_for(tmp_path: Path) -> None:
         check=False,
         timeout=60,
     )
+    if "ptrace: " in done.stderr:
+        running.kill()
+        running.communicate()
+        pytest.skip("nobody may attach to a process here")
     assert "switch_p_job_init (" in done.stdout
     assert "switch_keys.c:" in done.stdout
     out, _ = running.communicate(timeout=60)

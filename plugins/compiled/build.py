@@ -81,7 +81,7 @@ def plugin(source: Path) -> Path:
     include = f"-I{HEADER.parent}"
     flags = ("-g", "-O1", "-Wall", include, *shlex.split(os.environ.get("CFLAGS", "")))
     whole = _run([*shlex.split(compiler()), "-E", *flags, str(source)], source.name)
-    digest = _digest([whole.stdout, " ".join(flags).encode(), _version().encode()])
+    digest = _digest([whole.stdout, " ".join(flags).encode(), version().encode()])
     target = cache_folder() / f"{source.stem}-{digest}.so"
     if not target.exists():
         _compile(target, [str(source)], (*flags, "-fPIC", "-shared", "-pthread"), ())
@@ -92,7 +92,7 @@ def _built(
     name: str, files: list[Path], arguments: tuple[str, ...], after: tuple[str, ...]
 ) -> Path:
     parts = [each.name.encode() + each.read_bytes() for each in files]
-    digest = _digest([*parts, " ".join(arguments).encode(), _version().encode()])
+    digest = _digest([*parts, " ".join(arguments).encode(), version().encode()])
     stem, dot, suffix = name.partition(".")
     target = cache_folder() / f"{stem}-{digest}{dot}{suffix}"
     if not target.exists():
@@ -129,7 +129,8 @@ def _version_of(command: str) -> str:
     return f"{platform.machine()} {said.partition(chr(10))[0]}"
 
 
-def _version() -> str:
+def version() -> str:
+    """Return what the C compiler says of itself, with the machine."""
     return _version_of(compiler())
 
 

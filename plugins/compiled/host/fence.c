@@ -201,6 +201,7 @@ void bound_resources(uint64_t memory_bytes)
 	if (memory_bytes)
 		bound(RLIMIT_AS, memory_bytes);
 	bound(RLIMIT_CORE, 0);
+	bound(RLIMIT_CPU, 1800);
 	bound(RLIMIT_FSIZE, 16u << 20);
 	bound(RLIMIT_NOFILE, 256);
 	bound(RLIMIT_STACK, 8u << 20);
