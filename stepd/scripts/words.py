@@ -34,6 +34,7 @@ _MEASURED = re.compile(r"#(?=[A-Za-z_0-9@*?$!])(?!\?\S)", re.ASCII)
 _INDIRECT = re.compile(r"!(?=[A-Za-z_0-9@*#?])", re.ASCII)
 _NAMES = re.compile(r"!([A-Za-z_]\w*)([*@])\}", re.ASCII)
 _TILDE = re.compile(r"~(?=[/\s;&|<>():]|$)")
+_NAMED_TILDE = re.compile(r"([A-Za-z_]\w*=)~(?=[/\s;&|<>():]|$)", re.ASCII)
 _OPERAND_TILDE = re.compile(r"~(?=[/:}])")
 _EXTENDED = re.compile(r"[?*+@!]\(")
 _PATTERNS = ("##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ",")
@@ -72,7 +73,11 @@ class Words(Source):
         parts: list[Part] = []
         if self.text.startswith(("<(", ">("), at):
             parts.append(self._process(at))
-        if _TILDE.match(self.text, at):
+        if named := _NAMED_TILDE.match(self.text, at):
+            # What looks like an assignment is read like one.
+            self.at = named.end()
+            parts += [Text(text=named[1], quoted=False), Parameter(name="HOME", quoted=True)]
+        elif _TILDE.match(self.text, at):
             self.at += 1
             parts.append(Parameter(name="HOME", quoted=True))
         parts += self.parts(ends, quoted=False)
