@@ -8,7 +8,7 @@ from simctl.files import read_script
 from simctl.plugins.lua.state import LuaMissingError, require_lua
 from simctl.scenario.model import Scenario
 from simctl.status import InputError
-from simctl.testing.plugin_check.lua import named, rules
+from simctl.testing.plugin_check.lua import named
 from simctl.testing.plugin_check.lua.buffers import BufferCheck
 from simctl.testing.plugin_check.lua.found import Found
 from simctl.testing.plugin_check.lua.given import run_given
@@ -149,6 +149,3 @@ def _of_buffers(source: Source) -> tuple[str, ...]:
 
 def _kind(kind: str) -> str:
     return {"function": "function", "do": "loop", "repeat": "loop"}.get(kind, f"{kind} branch")
-
-
-__all__ = ["check_script", "rules"]

@@ -9,8 +9,6 @@ from simctl.plugins.lua.constants import slurm_table
 VERSIONS: Final = ("22.05", "23.02", "24.05", "25.05")
 """The versions of Slurm that a script is tried under."""
 
-KINDS: Final = ("job_submit", "burst_buffer", "cli_filter")
-
 _LOGS: Final = "log_error log_info log_verbose log_debug log_debug2 log_debug3 log_debug4"
 _EVERY: Final = frozenset(f"log error time_str2mins {_LOGS}".split())
 _OWN: Final = {

@@ -10,7 +10,7 @@ from simctl.commands.salloc import command as salloc
 from simctl.commands.srun import command as srun
 from simctl.commands.submission import sbatch
 from simctl.status import InputError
-from simctl.testing.plugin_check.lua import rules, zoo
+from simctl.testing.plugin_check.lua import rules
 from simctl.testing.plugin_check.lua.found import Found
 from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
@@ -354,6 +354,3 @@ def _value(value: Any) -> str:
     if value is None or value in ("", [], {}):
         return "nothing"
     return str(value) if not isinstance(value, str) else value
-
-
-__all__ = ["SubmitCheck", "errno_name", "shown", "zoo"]
