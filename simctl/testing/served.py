@@ -21,9 +21,10 @@ _END_S: Final = 20.0
 CLUSTER: Final = """\
 nodes: [{name: "n[1-2]", cpus: 4, memory_mb: 16000}]
 partitions: [{name: debug, nodes: "n[1-2]", default: true}]
-slurm_conf: {SelectType: select/cons_tres, DefMemPerCPU: 100}
+slurm_conf: {SchedulerParameters: batch_sched_delay=0, SelectType: select/cons_tres,
+  DefMemPerCPU: 100}
 """
-"""The cluster that a test gets which names none."""
+"""The cluster that a test gets which names none; it starts a job without Slurm's usual delay."""
 
 
 class ServedError(AssertionError):
