@@ -78,7 +78,7 @@ def _denials(run: Observed) -> Mapping[Any, Sequence[Event]]:
     "over-runs-nowhere",
     says="when a job is over, and no node of its has yet to report, none of its tasks runs",
     key="a run of a job",
-    exceptions="runs in which anything else was struck than slurmctld; nodes that were DOWN",
+    exceptions="runs in which anything else was struck than slurmctld, or a node was DOWN",
     source="slurmctld waits for every node of a job before it says that the job is over",
 )
 def over_runs_nowhere(run: Observed) -> Iterator[Finding]:
@@ -95,8 +95,8 @@ _HARMLESS: Final = ("crash slurmctld", "start slurmctld", "stop slurmctld", "res
 
 
 def _others_struck(run: Observed) -> bool:
-    """Return whether a fault was about anything else than a slurmctld that dies and starts."""
-    return any(
+    """Return whether anything else failed than a slurmctld that dies and starts."""
+    return any("DOWN" in str(arg(e, "to")) for e in run.by_name.get("node_state", ())) or any(
         event.kind == "fault" and not str(arg(event, "fault")).startswith(_HARMLESS)
         for event in run.events
     )
@@ -118,8 +118,6 @@ def _nothing_runs(run: Observed, job: Any, tasks: Sequence[Event], change: Event
         end = run.exits.get(int(str(task.pid)))
         if end is not None and end.time_us <= change.time_us:
             continue
-        node_states = run.node_states.get(str(task.node), ())
-        if not any("DOWN" in str(arg(each, "to")) for each in node_states):
-            what = f"it was over, and task {task.pid} on {task.node} ran on"
-            return broken(f"job {job}", what, task, change, *(() if end is None else (end,)))
+        what = f"it was over, and task {task.pid} on {task.node} ran on"
+        return broken(f"job {job}", what, task, change, *(() if end is None else (end,)))
     return KEPT
