@@ -130,12 +130,16 @@ class Shell:
 
     async def _to_end(self, commands: tuple[Command, ...]) -> int:
         """Run commands and the EXIT trap."""
-        _, status = await self._until_left(commands)
-        trap = self.state.traps.pop(EXIT_TRAP, ("", ()))[1]
-        self.state.status = status
-        self.state.trap_statuses = [status]
-        left, changed = await self._until_left(trap)
-        return changed if left else status
+        try:
+            _, status = await self._until_left(commands)
+            trap = self.state.traps.pop(EXIT_TRAP, ("", ()))[1]
+            self.state.status = status
+            self.state.trap_statuses = [status]
+            left, changed = await self._until_left(trap)
+            return changed if left else status
+        finally:
+            # It is this shell's own method: the two would hold each other.
+            del self.state.capture
 
     async def _until_left(self, commands: tuple[Command, ...]) -> tuple[bool, int]:
         """Run *commands*; say whether they left the script, and with which status they ended."""
