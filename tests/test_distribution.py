@@ -80,7 +80,8 @@ def test_nobody_is_told_to_install_simctl_by_that_name() -> None:
 
 def _without_layout(text: str) -> str:
     """Return pyproject.toml without its lists of packages, which are no requirements."""
-    keys = "ancestors|packages|only-include|known-first-party|files|containers|modules|src|source_modules"
+    keys = "ancestors|packages|only-include|known-first-party|files|containers"
+    keys += "|modules|src|source_modules"
     return re.sub(rf"(?s)\b(?:{keys})\s*=\s*\[.*?\]", "", text)
 
 
