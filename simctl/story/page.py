@@ -9,6 +9,7 @@ from simctl.story.vocabulary import (
     JOB_STATES,
     NODE_STATES,
     REASONS,
+    SHOWN_NODE_STATES,
     TERMS,
 )
 from simctl.story.words import RPCS
@@ -32,6 +33,7 @@ def _sections() -> Iterator[str]:
     yield from _section("Daemons and processes", "who", DAEMONS)
     yield from _section("States of jobs", "state", JOB_STATES)
     yield from _section("States of nodes", "state", NODE_STATES)
+    yield from _section("Nodes as sinfo prints them", "word", SHOWN_NODE_STATES)
     yield from _section("States of burst buffers", "state", BUFFER_STATES)
     yield from _section("Reasons of jobs", "reason", REASONS)
     told = {rpc: f"{text[:1].upper()}{text[1:]}." for rpc, text in sorted(RPCS.items())}

@@ -56,6 +56,19 @@ NODE_STATES: Final = {
     "NO_RESPOND": "Flag: the node did not answer the last time it was asked.",
 }
 
+SHOWN_NODE_STATES: Final = {
+    "DRAINED": "Nothing new is started on the node (DRAIN), and no job is left there.",
+    "DRAINING": "Nothing new is started on the node (DRAIN), and jobs run there still.",
+    "DRNG": "Short for DRAINING.",
+    "ALLOC": "Short for ALLOCATED.",
+    "MIX": "Short for MIXED.",
+    "COMP": "Short for COMPLETING: a job of the node is over, and its epilog is not.",
+    "RESERVED": "The node is kept for a reservation that has begun.",
+    "RESV": "Short for RESERVED.",
+    "MAINT": "The node is in a reservation for maintenance that has begun.",
+}
+"""What sinfo and scontrol print of a node that is no state or flag of its own."""
+
 BUFFER_STATES: Final = {
     "ALLOCATING": "Space is being allocated for the job's burst buffer.",
     "STAGING_IN": "Data is copied into the burst buffer before the job may start.",
@@ -138,6 +151,7 @@ def explained(word: str) -> list[tuple[str, str]]:
         ("daemon or process", DAEMONS),
         ("state of a job", JOB_STATES),
         ("state of a node", NODE_STATES),
+        ("state of a node as sinfo prints it", SHOWN_NODE_STATES),
         ("state of a burst buffer", BUFFER_STATES),
         ("reason of a job", REASONS),
         ("term", TERMS),
@@ -153,4 +167,12 @@ def explained(word: str) -> list[tuple[str, str]]:
 
 def words() -> tuple[str, ...]:
     """Return all that can be explained."""
-    return (*DAEMONS, *JOB_STATES, *NODE_STATES, *BUFFER_STATES, *REASONS, *TERMS)
+    return (
+        *DAEMONS,
+        *JOB_STATES,
+        *NODE_STATES,
+        *SHOWN_NODE_STATES,
+        *BUFFER_STATES,
+        *REASONS,
+        *TERMS,
+    )
