@@ -66,6 +66,8 @@ SHOWN_NODE_STATES: Final = {
     "RESERVED": "The node is kept for a reservation that has begun.",
     "RESV": "Short for RESERVED.",
     "MAINT": "The node is in a reservation for maintenance that has begun.",
+    "PLANNED": "The node is idle, and backfill keeps it for a job that starts later.",
+    "PLND": "Short for PLANNED.",
 }
 """What sinfo and scontrol print of a node that is no state or flag of its own."""
 
