@@ -26,14 +26,8 @@ STEP = 'timeline: [{at: 0s, as: alice, run: "srun -N2 -n4 --ntasks-per-node=2 sl
 BATCH = 'timeline: [{at: 0s, as: alice, run: sbatch --wrap "sleep 10"}]\n'
 
 
-INTERRUPTIBLE = (
-    sys.executable,
-    "-c",
-    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "runpy.run_module('simctl', run_name='__main__', alter_sys=True)",
-)
-"""simctl as a command that Ctrl-C reaches, also where the tests run in the background of a shell,
-which has them and what they start ignore SIGINT."""
+SIMCTL = (sys.executable, "-m", "simctl")
+"""The command, by the interpreter of the tests."""
 
 
 @attrs.frozen
@@ -204,7 +198,7 @@ def pids(events: Iterable[Event]) -> set[int]:
 
 __all__ = [
     "BATCH",
-    "INTERRUPTIBLE",
+    "SIMCTL",
     "STEP",
     "TWO_NODES",
     "Ran",

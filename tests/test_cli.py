@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simctl import __version__, cli
-from tests.cluster import INTERRUPTIBLE
+from tests.cluster import SIMCTL
 
 CLUSTER = """\
 nodes: [{name: "n[1-2]", cpus: 2}]
@@ -429,7 +429,7 @@ def test_ctrl_c_ends_with_130_and_what_was_reached(tmp_path: Path) -> None:
     )
     trace = tmp_path / "t.jsonl"
     process = subprocess.Popen(
-        [*INTERRUPTIBLE, "run", path, "--trace", str(trace)],
+        [*SIMCTL, "run", path, "--trace", str(trace)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

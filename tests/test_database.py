@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from simctl.cli import main
-from tests.cluster import INTERRUPTIBLE
+from tests.cluster import SIMCTL
 
 ROOT = Path(__file__).parent.parent
 
@@ -135,7 +135,7 @@ def test_a_run_that_is_interrupted_has_its_database(tmp_path: Path) -> None:
         f"    for i in {numbers}; do srun -n8 -N2 true; done\n"
         "timeline: [{at: 0s, as: alice, run: sbatch -N2 loop.sh}]\n"
     )
-    process = subprocess.Popen([*INTERRUPTIBLE, "run", str(scenario), "--quiet", "--db", str(path)])
+    process = subprocess.Popen([*SIMCTL, "run", str(scenario), "--quiet", "--db", str(path)])
     part = tmp_path / "run.db.part"
     while not part.exists() or part.stat().st_size < 500_000:
         assert process.poll() is None

@@ -21,7 +21,7 @@ from simctl.testing import run_scenario
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.trial import Terms
 from simctl.testing.explore.workers import Runner
-from tests.cluster import INTERRUPTIBLE
+from tests.cluster import SIMCTL
 
 FAULTY = Path(__file__).parent.parent / "scenarios" / "faulty"
 PAIR = """\
@@ -241,7 +241,7 @@ def test_wrong_input_is_told(
 def test_ctrl_c_leaves_no_worker_and_tells_what_was_reached(in_folder: Path) -> None:
     """Status 130, and every process of the search is gone."""
     started = subprocess.Popen(
-        (*INTERRUPTIBLE, "explore", "two_nodes", "--seeds", "100000", "--workers", "2"),
+        (*SIMCTL, "explore", "two_nodes", "--seeds", "100000", "--workers", "2"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

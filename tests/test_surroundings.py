@@ -21,7 +21,7 @@ from simctl.plugins import watchdog
 from simctl.plugins.registry import PluginError
 from simctl.scenario.load import read_scenario
 from simctl.world import World
-from tests.cluster import INTERRUPTIBLE, STEP, TWO_NODES, Ran, run, with_plugin
+from tests.cluster import SIMCTL, STEP, TWO_NODES, Ran, run, with_plugin
 
 SECONDS = 0.0
 ONE = 'timeline: [{at: 0s, as: alice, run: "srun -n1 sleep 10"}]\n'
@@ -552,7 +552,7 @@ def test_ctrl_c_ends_a_plugins_loop_and_the_run(tmp_path: Path) -> None:
     )
     words = ["run", "s.yaml", "--watchdog", "600"]
     run = subprocess.Popen(
-        [*INTERRUPTIBLE, *words],
+        [*SIMCTL, *words],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

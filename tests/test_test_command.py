@@ -13,7 +13,7 @@ import pytest
 from simctl import cli
 from simctl.status import InputError
 from simctl.testing.keywords import selects
-from tests.cluster import INTERRUPTIBLE
+from tests.cluster import SIMCTL
 from tests.test_orderings import wrong_rule
 from tests.test_pytest_plugin import BROKEN, STEP, WRONG
 
@@ -370,7 +370,7 @@ def test_ctrl_c_ends_workers_whatever_they_are_at(folder: Path) -> None:
     (folder / "scenarios" / "zz.yaml").write_text(SPIN)
     (folder / "scenarios" / "spin.py").write_text(SPINNING + "        while True: pass\n")
     process = subprocess.Popen(
-        [*INTERRUPTIBLE, "test", "scenarios", "--workers", "2"],
+        [*SIMCTL, "test", "scenarios", "--workers", "2"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
