@@ -34,7 +34,7 @@ ROOT = Path(__file__).parent.parent
 @cache
 def checked_once(kind: Any) -> Checked:
     """Check a class of this file, if that was not done yet."""
-    return check_plugin(kind, "from a test", watchdog_s=0.3)
+    return check_plugin(kind, "from a test", models=("guide",), watchdog_s=0.3)
 
 
 def checked(kind: Any) -> Checked:
