@@ -223,9 +223,9 @@ def pass_cost_us(at: int) -> tuple[float, float]:
     originals = {name: getattr(module, name) for name, module in modules.items()}
 
     def timed(name: str) -> Callable[[Any], Any]:
-        async def run(ctld: Any) -> None:
+        async def run(ctld: Any, **more: Any) -> None:
             started = time.perf_counter()
-            await originals[name](ctld)
+            await originals[name](ctld, **more)
             walls[name].append(time.perf_counter() - started)
 
         return run
