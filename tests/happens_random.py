@@ -16,8 +16,8 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.fabric import Fabric
+from simctl.kernel.orders import begin_us
 from simctl.scenario.holding.happens_before import HappensBefore
-from simctl.scenario.holding.orders import begin_us
 from simctl.scenario.holding.recorded import describe
 from simctl.scenario.load import read_scenario
 from simctl.world import World

@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
+from simctl.kernel.orders import begin_seq
 from simctl.orderings.checking import declared
-from simctl.orderings.observed import begin
 from tests.cluster import TWO_NODES, Ran, run
 from tests.damaged import Damage, changed, doubled, dropped, moved, told
 from tests.staged import calls, staged
@@ -452,7 +452,7 @@ def test_what_a_checkpoint_plugin_hears_ends_no_pass() -> None:
     )
     answer = {"args_answers": "REQUEST_CHECKPOINT_TASKS", "role": "slurmctld"}
     heard = ran.one("RESPONSE_SLURM_RC", phase="receive", **answer)
-    calls_of = [(begin(each), each.seq) for each in ran.all("bb_p_load_state")]
+    calls_of = [(begin_seq(each), each.seq) for each in ran.all("bb_p_load_state")]
     assert [True for first, last in calls_of if first < heard.seq < last]
     late = moved("bb_p_load_state phase=enter", after="bb_p_job_test_stage_in job=2", nth=-1, to=-1)
     assert "state-loaded-before-passes" in told(ran, late)

@@ -1,6 +1,5 @@
 """Rules about who may do what: as whom programs run, who is listened to, what lets a step start."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from simctl.orderings.observed import (
     Observed,
     StepDaemon,
     arg,
+    by,
     owner_uid,
     sending_of,
 )
@@ -39,13 +39,12 @@ _STATES: Final = ("job_state", "node_state", "step_state")
 )
 def no_user_code_as_root(run: Observed) -> Iterator[Finding]:
     """Look at as whom everything of a step is executed."""
-    found: dict[Any, list[Event]] = defaultdict(list)
-    for name in ("exec", *_USERS_SCRIPTS):
-        for event in run.by_name.get(name, ()):
-            # What a plugin has run in a step daemon is the site's.
-            if event.step is not UNSET and (name != "exec" or event.role != "script"):
-                found[event.node, event.step].append(event)
-    for (node, step), events in found.items():
+    executed = [e for name in ("exec", *_USERS_SCRIPTS) for e in run.by_name.get(name, ())]
+    # What a plugin has run in a step daemon is the site's.
+    of_users = (e for e in executed if (e.name, e.role) != ("exec", "script"))
+    for (node, step), events in by(of_users, "node", "step").items():
+        if step is UNSET:
+            continue
         users = [(event, owner_uid(run, event)) for event in events]
         known = [(event, user) for event, user in users if user is not None]
         wrong = [(e, user) for e, user in known if (e.uid, e.euid) != (user, user)]
@@ -150,18 +149,12 @@ def _launch(run: Observed, daemon: StepDaemon) -> tuple[Event, Event | None] | N
 
 
 def _receipts(run: Observed) -> Mapping[Any, list[Event]]:
-    found: dict[Any, list[Event]] = defaultdict(list)
     events = (event for name in LAUNCHES for event in run.received(name))
-    for event in sorted(events, key=lambda each: each.seq):
-        found[event.node, event.step].append(event)
-    return found
+    return by(events, "node", "step")
 
 
 def _made(run: Observed) -> Mapping[Any, list[Event]]:
-    found: dict[Any, list[Event]] = defaultdict(list)
-    for event in run.sent(_MADE):
-        found[event.step].append(event)
-    return found
+    return by(run.sent(_MADE), "step")
 
 
 @rule(
@@ -175,9 +168,7 @@ def _made(run: Observed) -> Mapping[Any, list[Event]]:
 )
 def launched_with_a_credential(run: Observed) -> Iterator[Finding]:
     """Look for the making of the credential behind each fork."""
-    built: dict[Any, list[Event]] = defaultdict(list)
-    for call in run.calls(_BUILD):
-        built[call.step].append(call)
+    built = by(run.calls(_BUILD), "step")
     for daemon in run.daemons.values():
         fork = run.forks.get(daemon.manager)
         if fork is None or not daemon.events[0].step:
@@ -213,11 +204,8 @@ def _built_for(calls: list[Event], made: Event) -> str:
 )
 def nothing_launched_once_revoked(run: Observed) -> Iterator[Finding]:
     """Hold each fork against the last word that its job is over."""
-    ends: dict[Any, list[Event]] = defaultdict(list)
-    for name in (*TERMINATIONS, "REQUEST_ABORT_JOB"):
-        for event in run.received(name):
-            if event.role == "slurmd" and event.step is UNSET:
-                ends[event.node, event.job].append(event)
+    told_to_end = [e for name in (*TERMINATIONS, "REQUEST_ABORT_JOB") for e in run.received(name)]
+    ends = by((e for e in told_to_end if e.role == "slurmd" and e.step is UNSET), "node", "job")
     for daemon in run.daemons.values() if ends else ():
         fork = run.forks.get(daemon.manager)
         found = _launch(run, daemon) if fork is not None else None

@@ -1,11 +1,11 @@
 """Rules about functions that real Slurm calls beside the guide's, of plugins that have them."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import Observed, arg
+from simctl.orderings.observed import Observed, arg, by
 from simctl.orderings.rules import KEPT, MODERN, Broken, Finding, rule
 
 _ONLY_MODERN: Final = "the switch guide has none of these functions"
@@ -118,10 +118,7 @@ def suspend_hooks(run: Observed) -> Iterator[Finding]:
 
 def _by_place(run: Observed, names: tuple[str, ...]) -> dict[tuple[Any, ...], list[Event]]:
     """Return the calls of functions by process, job and role, in their order."""
-    found: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
-    for call in sorted((c for name in names for c in run.calls(name)), key=lambda c: c.seq):
-        found[call.pid, call.job, call.role].append(call)
-    return found
+    return by((call for name in names for call in run.calls(name)), "pid", "job", "role")
 
 
 def _in_order(

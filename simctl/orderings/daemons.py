@@ -1,21 +1,20 @@
 """Rules about processes: how daemons start and stop, who calls what as whom, one call at a time."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq, out_of_order
 from simctl.orderings.controller_deaths import controllers_started_clean
 from simctl.orderings.observed import (
     ASIDE,
     Observed,
     StepDaemon,
     arg,
-    begin,
     between,
+    by,
     failed,
     pid_of,
 )
@@ -78,7 +77,7 @@ def node_start(run: Observed) -> Iterator[Finding]:
             yield broken(group, f"it registered without {NODE_INIT}", registered)
         elif preinit is not None and registered is None:
             yield broken(group, "a step ran on it before it registered", preinit)
-        elif any(a.seq > begin(b) for a, b in pairwise(chain)):
+        elif out_of_order([each] for each in chain):
             names = " < ".join(each.name for each in sorted(chain, key=lambda each: each.seq))
             yield broken(group, f"it went {names}", *chain)
         else:
@@ -97,9 +96,7 @@ def node_start(run: Observed) -> Iterator[Finding]:
 def clear_node_state(run: Observed) -> Iterator[Finding]:
     """Look at the slurmds that are started clean, and at the others."""
     clean = _started_clean(run)
-    calls: dict[int, list[Event]] = defaultdict(list)
-    for call in run.calls(CLEAR):
-        calls[pid_of(call)].append(call)
+    calls = by(run.calls(CLEAR), "pid")
     for pid in dict.fromkeys((*clean, *calls)):
         events = run.by_pid[pid]
         group = f"slurmd {pid} on {events[0].node}"
@@ -109,7 +106,7 @@ def clear_node_state(run: Observed) -> Iterator[Finding]:
             yield broken(group, "it was not started clean", *found)
         elif len(found) > 1:
             yield broken(group, "it was cleared twice", *found)
-        elif found and (ready is None or begin(found[0]) < ready.seq):
+        elif found and (ready is None or begin_seq(found[0]) < ready.seq):
             yield broken(group, f"it was cleared before {NODE_INIT}", found[0])
         elif found and registered is not None and found[0].seq > registered.seq:
             yield broken(group, "it was cleared after it registered", registered, found[0])
@@ -214,12 +211,8 @@ def state_save_and_restore(run: Observed) -> Iterator[Finding]:
 )
 def init_first_fini_last(run: Observed) -> Iterator[Finding]:
     """Look at the first and the last call of each plugin in each process."""
-    started: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    for call in run.calls("init"):
-        started[call.pid, call.plugin].append(call)
-    ended: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    for call in run.calls("fini"):
-        ended[call.pid, call.plugin].append(call)
+    started = by(run.calls("init"), "pid", "plugin")
+    ended = by(run.calls("fini"), "pid", "plugin")
     with_init = {plugin for _, plugin in started}
     with_fini = {plugin for _, plugin in ended}
     spans: dict[tuple[Any, Any], list[Event]] = {}
@@ -254,11 +247,11 @@ def _loaded(
         return broken(group, f"{some.name} was called in a fork", some)
     if len(started) > 1 or len(ended) > 1:
         return broken(group, "it was set up or unloaded twice", *started, *ended)
-    if span is not None and (not started or begin(span[0]) < started[0].seq):
+    if span is not None and (not started or begin_seq(span[0]) < started[0].seq):
         return broken(group, f"{span[0].name} was called before its init", span[0], *started)
     if started and failed(started[0]) and (span is not None or ended):
         return broken(group, "its init failed, and it was called", started[0], *(span or ended))
-    if ended and span is not None and begin(span[1]) > begin(ended[0]):
+    if ended and span is not None and begin_seq(span[1]) > begin_seq(ended[0]):
         return broken(group, f"{span[1].name} was called after its fini", ended[0], span[1])
     unloads = _has_to_unload(run, some, plugin)
     stopped = run.left(pid) and not run.died(pid)
@@ -421,16 +414,12 @@ def _begins(run: Observed, group: object, events: Sequence[Event], chain: list[s
             first[name] = event
             if len(first) > _BEGINNING:
                 break
-    last: Event | None = None
-    last_name = ""
-    for name in chain:
-        found = first.get(name)
-        if found is None:
-            continue
-        if last is not None and begin(found) < last.seq:
-            return broken(group, f"{name} came before {last_name}", found, last)
-        last, last_name = found, name
-    return KEPT
+    names = {first[name].seq: name for name in chain if name in first}
+    wrong = out_of_order([first[name]] for name in chain if name in first)
+    if wrong is None:
+        return KEPT
+    last, found = wrong
+    return broken(group, f"{names[found.seq]} came before {names[last.seq]}", found, last)
 
 
 def _step_daemon_begins(run: Observed, daemon: StepDaemon) -> Finding:
@@ -492,7 +481,7 @@ def _stopped(run: Observed, pid: int) -> Finding:
     save = next((call for call in calls if call.name == SAVE), None)
     if kinds != wanted:
         return broken(f"slurmctld {pid}", f"it unloaded {', '.join(kinds)}", *ends)
-    if ends and save is not None and begin(ends[0]) < save.seq:
+    if ends and save is not None and begin_seq(ends[0]) < save.seq:
         return broken(f"slurmctld {pid}", "it unloaded a plugin before it saved", ends[0], save)
     if ends and any(call.seq > ends[0].seq and call.name != "fini" for call in calls):
         late = next(call for call in calls if call.seq > ends[0].seq and call.name != "fini")

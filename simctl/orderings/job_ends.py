@@ -1,12 +1,12 @@
 """Rules about the end of jobs in slurmctld: what comes first in the request that ends them."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import grouped
 from simctl.orderings.observed import Observed, arg
 from simctl.orderings.rules import KEPT, Finding, broken, rule
 from simctl.orderings.steps.steps import COMPLETE, EPILOG
@@ -72,19 +72,21 @@ def _ends(run: Observed) -> Iterator[Event]:
 )
 def array_cancelled_from_its_rest(run: Observed) -> Iterator[Finding]:
     """Look at the jobs that each request ends, in order."""
-    ended: dict[int, list[Event]] = defaultdict(list)
-    for name in run.job_states:
-        for change in run.job_states[name]:
-            if not str(arg(change, "to")).startswith("CANCELLED") or change.array_job is UNSET:
-                continue
-            request = run.request_of(change)
-            if request is not None and request.name == _KILL:
-                ended[request.seq].append(change)
-    for changes in ended.values():
-        changes.sort(key=lambda change: change.seq)
+    changes_of_tasks = [
+        change
+        for change in run.by_name.get("job_state", ())
+        if str(arg(change, "to")).startswith("CANCELLED") and change.array_job is not UNSET
+    ]
+    for changes in grouped(changes_of_tasks, lambda change: _killed_by(run, change)).values():
         rest = next((each for each in changes if each.array_task is UNSET), None)
         if rest is not None and rest is not changes[0]:
             group = f"array {rest.array_job}"
             yield broken(group, "a task was ended before those that wait", changes[0], rest)
         else:
             yield KEPT
+
+
+def _killed_by(run: Observed, change: Event) -> int | None:
+    """Return the number of the request to cancel jobs upon which a job's state changed."""
+    request = run.request_of(change)
+    return request.seq if request is not None and request.name == _KILL else None

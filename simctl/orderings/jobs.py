@@ -1,15 +1,16 @@
 """Rules about jobs and nodes in slurmctld: their states, starts and ends; and about messages."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import grouped
 from simctl.orderings.controller_deaths import may_be_older
-from simctl.orderings.observed import TERMINATIONS, Observed, arg, between, failed, pid_of
+from simctl.orderings.observed import TERMINATIONS, Observed, arg, between, by, failed, pid_of
 from simctl.orderings.rules import GUIDE, KEPT, Finding, broken, rule
 from simctl.orderings.steps.steps import BUILD
 from simctl.wire.states import JOB_CHANGES
@@ -79,13 +80,8 @@ def no_frag(run: Observed) -> Iterator[Finding]:
 )
 def completing_ends_with_the_last_node(run: Observed) -> Iterator[Finding]:
     """Look at who was told and who has reported when each job stops being COMPLETING."""
-    told: dict[Any, list[Event]] = defaultdict(list)
-    for name in TERMINATIONS:
-        for event in run.sent(name):
-            told[event.job].append(event)
-    gone: dict[Any, list[Event]] = defaultdict(list)
-    for event in run.received(_EPILOG):
-        gone[event.job].append(event)
+    told = by((event for name in TERMINATIONS for event in run.sent(name)), "job")
+    gone = by(run.received(_EPILOG), "job")
     for job, changes in run.job_states.items():
         since = began = 0
         for change in changes:
@@ -141,9 +137,7 @@ def _all_gone(
 )
 def job_states(run: Observed) -> Iterator[Finding]:
     """Follow each job through its states, from what a slurmctld has read of it on."""
-    read: dict[Any, list[Event]] = defaultdict(list)
-    for event in run.by_name.get("restored", ()):
-        read[event.job].append(event)
+    read = by(run.by_name.get("restored", ()), "job")
     for job, changes in run.job_states.items():
         wrong: Finding = KEPT
         last: Event | None = None
@@ -179,8 +173,8 @@ _AVAILABLE: Final = ("IDLE", "MIXED", "ALLOCATED")
 )
 def node_completing(run: Observed) -> Iterator[Finding]:
     """Look at the flag in the changes of each node's state."""
-    told = _by_node(run.sent(name) for name in TERMINATIONS)
-    gone = _by_node(run.received(name) for name in (_EPILOG, _REGISTRATION))
+    told = _by_node(event for name in TERMINATIONS for event in run.sent(name))
+    gone = _by_node((*run.received(_EPILOG), *run.received(_REGISTRATION)))
     for node, changes in run.node_states.items():
         wrong: Finding = KEPT
         since: Event | None = None
@@ -202,15 +196,10 @@ def node_completing(run: Observed) -> Iterator[Finding]:
         yield wrong
 
 
-def _by_node(lists: Iterable[list[Event]]) -> dict[str, list[Event]]:
+def _by_node(events: Iterable[Event]) -> Mapping[str, list[Event]]:
     """Return messages by the node that they go to or come from, each node's in order."""
-    found: dict[str, list[Event]] = defaultdict(list)
-    for events in lists:
-        for event in events:
-            found[str(event.peer).partition("@")[2]].append(event)
-    for events in found.values():
-        events.sort(key=lambda event: event.seq)
-    return found
+    in_order = sorted(events, key=lambda event: event.seq)
+    return grouped(in_order, lambda event: str(event.peer).partition("@")[2])
 
 
 def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> bool:
@@ -237,13 +226,8 @@ def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> 
 )
 def running_for_steps(run: Observed) -> Iterator[Finding]:
     """Look at the state of the job at each build and each launch."""
-    launched: dict[Any, list[Event]] = defaultdict(list)
-    for event in run.sent(_LAUNCH):
-        if event.seq not in run.unreachable:
-            launched[event.job].append(event)
-    built: dict[Any, list[Event]] = defaultdict(list)
-    for call in run.calls(BUILD):
-        built[call.job].append(call)
+    launched = by((e for e in run.sent(_LAUNCH) if e.seq not in run.unreachable), "job")
+    built = by(run.calls(BUILD), "job")
     answered = Counter(
         answer.job
         for answer in run.sent("RESPONSE_SLURM_RC")

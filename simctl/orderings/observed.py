@@ -11,6 +11,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us, grouped
 from simctl.kernel.procs import BY_PLUGIN
 
 Found = TypeVar("Found")
@@ -182,8 +183,7 @@ class Observed:
             before = self.at(event.cause)
             if before is None or before.pid != event.pid:
                 return None
-            began_us = event.time_us if event.t0_us is UNSET else event.t0_us
-            if before.time_us != began_us:
+            if before.time_us != begin_us(event):
                 return None
             if before.phase == "receive":
                 return before
@@ -308,10 +308,7 @@ class Observed:
     @cached_property
     def step_daemons_of(self) -> Mapping[tuple[Any, Any], Sequence[StepDaemon]]:
         """The step daemons of each job on each node."""
-        found: dict[tuple[Any, Any], list[StepDaemon]] = defaultdict(list)
-        for daemon in self.daemons.values():
-            found[daemon.job, daemon.node].append(daemon)
-        return dict(found)
+        return grouped(self.daemons.values(), lambda daemon: (daemon.job, daemon.node))
 
     @cached_property
     def _pids(self) -> Mapping[Any, list[int]]:
@@ -345,10 +342,7 @@ class Observed:
     @cached_property
     def job_states(self) -> Mapping[int, Sequence[Event]]:
         """The changes of each job's state."""
-        found: dict[int, list[Event]] = defaultdict(list)
-        for event in self.by_name.get("job_state", ()):
-            found[int(str(event.job))].append(event)
-        return dict(found)
+        return grouped(self.by_name.get("job_state", ()), lambda event: int(str(event.job)))
 
     def job_state(self, job: Any, seq: int) -> str:
         """Return the state that a job had when an event happened."""
@@ -359,10 +353,7 @@ class Observed:
     @cached_property
     def node_states(self) -> Mapping[str, Sequence[Event]]:
         """The changes of each node's state."""
-        found: dict[str, list[Event]] = defaultdict(list)
-        for event in self.by_name.get("node_state", ()):
-            found[arg(event, "node")].append(event)
-        return dict(found)
+        return grouped(self.by_name.get("node_state", ()), lambda event: str(arg(event, "node")))
 
     def node_state_at(self, node: str, seq: int) -> str:
         """Return the state of a node before an event; empty if nothing was told of it yet."""
@@ -442,9 +433,9 @@ def _last_before(given: Sequence[tuple[int, int | None]], seq: int) -> int | Non
     return next((uid for since, uid in reversed(given) if since <= seq), None)
 
 
-def begin(event: Event) -> int:
-    """Return the seq at which a call began: that of its enter line, if it has one."""
-    return event.seq if event.enter is UNSET else event.enter
+def by(events: Iterable[Event], *fields: str) -> defaultdict[Any, list[Event]]:
+    """Group events by one or more fields, the events of a group in the order of the run."""
+    return grouped(sorted(events, key=_SEQ), operator.attrgetter(*fields))
 
 
 def arg(event: Event, name: str) -> Any:

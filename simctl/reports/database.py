@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from simctl.ctld.reporting import bookkeeping
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us
 from simctl.outputs import beside
 from simctl.reports.database_tables import (
     APPLICATION_ID,
@@ -232,9 +233,8 @@ def _other(event: Event) -> tuple[str, tuple[Any, ...]]:
 def _plugin(event: Event) -> tuple[str, tuple[Any, ...]]:
     if event.phase == "enter":
         return _other(event)
-    began_us = event.time_us if event.t0_us is UNSET else event.t0_us
     rest = (event.plugin, event.args, event.rc, event.errno, event.cause)
-    row = (event.seq, began_us, event.time_us, event.name, *_where(event))
+    row = (event.seq, begin_us(event), event.time_us, event.name, *_where(event))
     return "plugin_calls", (*row, *map(_plain, rest))
 
 
@@ -247,8 +247,7 @@ def _message(event: Event) -> tuple[str, tuple[Any, ...]]:
 def _script(event: Event) -> tuple[str, tuple[Any, ...]]:
     if event.phase == "enter":
         return _other(event)
-    began_us = event.time_us if event.t0_us is UNSET else event.t0_us
-    row = (event.seq, began_us, event.time_us, event.name, *_where(event))
+    row = (event.seq, begin_us(event), event.time_us, event.name, *_where(event))
     return "scripts", (*row, *map(_plain, (event.args, event.rc, event.cause)))
 
 

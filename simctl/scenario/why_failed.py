@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from simctl.console import visible
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us
 from simctl.kernel.pattern import value_text
 from simctl.kernel.procs import exit_code_of, signal_of, wait_status_text
 from simctl.plugins.points import ALL, OPTIONAL
@@ -531,7 +532,7 @@ def held_up(events: Sequence[Event]) -> list[str]:
             start_us = began[event.pid].time_us
             place, most_us = -1, (event.time_us - start_us) // 2
             for at, call in enumerate(calls):
-                both_us = min(call.time_us, event.time_us) - max(_began_us(call), start_us)
+                both_us = min(call.time_us, event.time_us) - max(begin_us(call), start_us)
                 if both_us > most_us:
                     place, most_us = at, both_us
             if place >= 0:
@@ -540,13 +541,9 @@ def held_up(events: Sequence[Event]) -> list[str]:
 
 
 def _held(call: Event, commands: Sequence[str]) -> str:
-    took = format_us(call.time_us - _began_us(call))
+    took = format_us(call.time_us - begin_us(call))
     who = f"{call.name} of {call.plugin} held slurmctld for {took} (event {call.seq})"
     return f"{who}: {', '.join(commands)} timed out meanwhile"
-
-
-def _began_us(call: Event) -> int:
-    return call.time_us if call.t0_us is UNSET else call.t0_us
 
 
 _TIMED_OUT: Final = "SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT"

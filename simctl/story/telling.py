@@ -14,6 +14,7 @@ import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us
 from simctl.kernel.procs import wait_status_text
 from simctl.plugins.points import ALL, OPTIONAL
 from simctl.plugins.points.declare import Returns
@@ -356,11 +357,10 @@ class _Teller:
 
     def _why(self, event: Event) -> str:
         """Return what outside the call's own process led to it, if it is of the same moment."""
-        began_us = event.time_us if event.t0_us is UNSET else event.t0_us
         cause = event.cause
         for _ in range(_MOST_CAUSES):
             before = self._by_seq.get(cause) if cause is not UNSET else None
-            if before is None or before.time_us < began_us:
+            if before is None or before.time_us < begin_us(event):
                 break
             if before.kind == "message":
                 verb = "on receiving" if before.phase == "receive" else "after sending"

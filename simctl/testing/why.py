@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import ends_before
 from simctl.kernel.pattern import PatternError
 from simctl.kernel.recording import Recording, RecordingError, read_recording
 from simctl.scenario.holding.happens_before import HalfATraceError, HappensBefore, Link
-from simctl.scenario.holding.orders import ends_before
 from simctl.scenario.holding.races import free_because
 from simctl.scenario.holding.recorded import Recorded, describe
 from simctl.scenario.why_failed import NoSuchJobError, WhyFailed, held_up

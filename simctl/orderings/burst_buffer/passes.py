@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us
 from simctl.orderings.burst_buffer.story import (
     Asked,
     Item,
@@ -161,7 +162,7 @@ def _lets_go(item: Event) -> bool:
 def _start_us(item: Item) -> int:
     if isinstance(item, Asked):
         return item.start_us
-    return item.t0_us if isinstance(item.t0_us, int) else item.time_us
+    return begin_us(item)
 
 
 def _inside(message: Event, inside: str) -> str:

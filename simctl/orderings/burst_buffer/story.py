@@ -1,6 +1,5 @@
 """A run as the rules of burst buffers see it: what is asked of the plugins, and each job's life."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -8,7 +7,8 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import Observed, Terms, arg, begin, for_a_plugin
+from simctl.kernel.orders import begin_seq, grouped
+from simctl.orderings.observed import Observed, Terms, arg, for_a_plugin
 from simctl.orderings.rules import KEPT, Broken, Finding
 
 FINAL: Final = frozenset(
@@ -193,7 +193,7 @@ def _items(run: Observed) -> Iterator[Item]:
             if each.phase == "enter":
                 entered[each.seq] = each
                 continue
-            first = entered.pop(begin(each), each)
+            first = entered.pop(begin_seq(each), each)
             name = each.name.removeprefix("bb_p_").removeprefix("job_")
             if (
                 group is not None
@@ -246,7 +246,7 @@ def _lives(items: Iterable[Item]) -> list[Life]:
 
 def place(item: Item) -> int:
     """Return where an item begins, as a number of the trace."""
-    return begin(item.first) if isinstance(item, Asked) else begin(item)
+    return begin_seq(item.first) if isinstance(item, Asked) else begin_seq(item)
 
 
 def event(item: Item) -> Event:
@@ -345,7 +345,4 @@ def jobs(run: Observed) -> Sequence[Life]:
 
 def by_process(found: Story) -> dict[int, list[Asked]]:
     """Return the calls that each slurmctld made."""
-    calls: dict[int, list[Asked]] = defaultdict(list)
-    for each in found.calls:
-        calls[each.pid].append(each)
-    return calls
+    return grouped(found.calls, lambda call: call.pid)

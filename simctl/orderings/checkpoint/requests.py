@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
-from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us
 from simctl.orderings.observed import Observed, arg
 from simctl.orderings.rules import KEPT, Broken, Finding, rule
 
@@ -199,14 +199,9 @@ def _operation(call: Call, before: Event | None, *, preempts: bool) -> Iterator[
     if call.request is None and not (preempts and op in _GIVE_WAY):
         if op != _CREATE:
             yield call.wrong(f"op {op} was called, and nobody asked for it")
-        since = call.started_us if before is None else max(call.started_us, _begin_us(before))
-        if _begin_us(call.event) < since + _MINUTE_US:
+        since = call.started_us if before is None else max(call.started_us, begin_us(before))
+        if begin_us(call.event) < since + _MINUTE_US:
             yield call.wrong("a periodic CREATE came within a minute of the start or the last")
-
-
-def _begin_us(call: Event) -> int:
-    """Return when a call began, however long it took."""
-    return call.time_us if call.t0_us is UNSET else call.t0_us
 
 
 @rule(

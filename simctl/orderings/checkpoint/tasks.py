@@ -1,6 +1,5 @@
 """Rules about what the checkpoint plugin does in step daemons and their tasks."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -8,12 +7,13 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq
 from simctl.orderings.observed import (
     LAUNCHES,
     Observed,
     StepDaemon,
     arg,
-    begin,
+    by,
     failed,
     pid_of,
 )
@@ -70,12 +70,12 @@ def _prefork(
     if call.role != role:
         yield broken(daemon, f"stepd_prefork was called by the {call.role}", call)
     for init in daemon.called("switch_p_job_init"):
-        if begin(call) < init.seq:
+        if begin_seq(call) < init.seq:
             yield broken(daemon, "stepd_prefork began before job_init ended", call, init)
         elif failed(init):
             yield broken(daemon, "stepd_prefork follows a job_init that failed", init, call)
     for each in (*forks, *_becomes_user(daemon, call)):
-        if begin(each) < call.seq:
+        if begin_seq(each) < call.seq:
             yield broken(daemon, f"{each.name} comes before stepd_prefork", each, call)
     if failed(call) and forks:
         yield broken(daemon, "a task was forked although stepd_prefork failed", call, forks[0])
@@ -199,10 +199,7 @@ def restarted_once_if_asked(run: Observed) -> Iterator[Finding]:
 
 def _launched(run: Observed) -> Mapping[int, Event]:
     """Return the launch that each step daemon serves, by its pid."""
-    launches: dict[tuple[object, object], list[Event]] = defaultdict(list)
-    for name in LAUNCHES:
-        for each in run.received(name):
-            launches[each.node, each.step].append(each)
+    launches = by((each for name in LAUNCHES for each in run.received(name)), "node", "step")
     found: dict[int, Event] = {}
     for pid, daemon in run.daemons.items():
         first = daemon.events[0].seq

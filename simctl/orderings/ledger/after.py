@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.orderings.ledger.book import Start, over, starts
-from simctl.orderings.observed import Observed, arg
+from simctl.orderings.observed import Observed, arg, by
 from simctl.orderings.rules import KEPT, LEDGER, Finding, broken, rule
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 
@@ -104,11 +104,8 @@ def _others_struck(run: Observed) -> bool:
 
 def _tasks(run: Observed) -> Mapping[Any, Sequence[Event]]:
     """Return what tasks of steps have executed, by job: an event for each."""
-    found: dict[Any, list[Event]] = defaultdict(list)
-    for event in run.by_name.get("exec", ()):
-        if event.role == "task" and event.step is not UNSET:
-            found[event.job].append(event)
-    return found
+    executed = run.by_name.get("exec", ())
+    return by((e for e in executed if e.role == "task" and e.step is not UNSET), "job")
 
 
 def _nothing_runs(run: Observed, job: Any, tasks: Sequence[Event], change: Event) -> Finding:

@@ -1,7 +1,6 @@
 """Rules L6 to L9: ids, runs and ends that are there once, whatever slurmctld forgets."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.orderings.controller_deaths import controllers_started_clean
 from simctl.orderings.ledger.book import UNSAVED_US, may_be_purged, over
-from simctl.orderings.observed import Observed, arg, sending_of
+from simctl.orderings.observed import Observed, arg, by, sending_of
 from simctl.orderings.rules import KEPT, LEDGER, Finding, broken, rule
 
 _SOURCE: Final = "what a client was told has to hold; no recording has a slurmctld that dies"
@@ -44,13 +43,6 @@ def _lost_between(run: Observed, first: Event, second: Event) -> bool:
     return False
 
 
-def _by_key(events: Sequence[Event], key: str) -> Iterable[Sequence[Event]]:
-    found: dict[Any, list[Event]] = defaultdict(list)
-    for event in events:
-        found[getattr(event, key)].append(event)
-    return found.values()
-
-
 @rule(
     LEDGER + 6,
     "job-id-given-once",
@@ -67,8 +59,7 @@ def job_id_given_once(run: Observed) -> Iterator[Finding]:
         for event in run.received(name)
         if event.job is not UNSET and event.job and event.role != "slurmctld"
     ]
-    answers.sort(key=lambda each: each.seq)
-    for events in _by_key(answers, "job"):
+    for events in by(answers, "job").values():
         yield _once(run, events, f"job {events[0].job}", "another client has it too")
 
 
@@ -87,7 +78,7 @@ def step_id_given_once(run: Observed) -> Iterator[Finding]:
         for event in run.received("RESPONSE_JOB_STEP_CREATE")
         if event.step is not UNSET and not arg(event, "error_code")
     ]
-    for events in _by_key(answers, "step"):
+    for events in by(answers, "step").values():
         yield _once(run, events, f"step {events[0].step}", "another srun has it too")
 
 
@@ -133,9 +124,7 @@ def _began_anew(run: Observed, first: Event, second: Event) -> bool:
 )
 def run_begins_once(run: Observed) -> Iterator[Finding]:
     """Count the step daemons of batch scripts that have executed anything."""
-    launches: dict[Any, list[Event]] = defaultdict(list)
-    for receipt in run.received("REQUEST_BATCH_JOB_LAUNCH"):
-        launches[receipt.job, receipt.node].append(receipt)
+    launches = by(run.received("REQUEST_BATCH_JOB_LAUNCH"), "job", "node")
     begun: dict[Any, tuple[Event, Event]] = {}
     for daemon in run.daemons.values() if launches else ():
         first = next((each for each in daemon.events if each.name == "exec"), None)

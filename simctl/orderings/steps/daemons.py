@@ -1,16 +1,15 @@
 """Rules about the five job functions in a step daemon: their order, process, user and number."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq, out_of_order
 from simctl.kernel.procs import exit_code_of
 from simctl.orderings.observed import (
     Observed,
     StepDaemon,
     arg,
-    begin,
     failed,
     killed,
     pid_of,
@@ -63,12 +62,11 @@ def _in_order(daemon: StepDaemon, calls: list[Sequence[Event]]) -> Finding:
     for name, found in zip(JOB_FUNCTIONS, calls, strict=True):
         if len(found) > 1 and name != ATTACH:
             return broken(daemon, f"{name} was called twice", found[0], found[1])
-    for earlier, later in pairwise([found for found in calls if found]):
-        for call in later:
-            if begin(call) < earlier[-1].seq:
-                what = f"{call.name} began before {earlier[-1].name} ended"
-                return broken(daemon, what, call, earlier[-1])
-    return KEPT
+    wrong = out_of_order(calls)
+    if wrong is None:
+        return KEPT
+    earlier, call = wrong
+    return broken(daemon, f"{call.name} began before {earlier.name} ended", call, earlier)
 
 
 @rule(
@@ -113,7 +111,7 @@ def _attached(
     call = calls[0]
     if (call.uid, call.euid) != (user, user):
         return broken(group, f"it attached as {call.uid}/{call.euid}, not as {user}", fork, call)
-    if programs and begin(programs[0]) < call.seq:
+    if programs and begin_seq(programs[0]) < call.seq:
         return broken(group, f"{programs[0].name} came before its attach", programs[0], call)
     if failed(call):
         if programs:
@@ -316,7 +314,7 @@ def _dead_before(run: Observed, daemon: StepDaemon, calls: list[Event]) -> Findi
         others = sessions if call.name == POSTFINI else {}
         for pid, first in (daemon.tasks | others).items():
             end = run.exits.get(pid)
-            if first.seq < call.seq and (end is None or end.seq > begin(call)):
+            if first.seq < call.seq and (end is None or end.seq > begin_seq(call)):
                 what = f"process {pid} was still there when {call.name} began"
                 return broken(daemon, what, call, end or first)
     return KEPT
@@ -341,7 +339,7 @@ def task_exits_told_before_postfini(run: Observed) -> Iterator[Finding]:
             late = [
                 each
                 for each in daemon.sent("MESSAGE_TASK_EXIT")
-                if each.seq > begin(call) and not _held_back(run, daemon, each)
+                if each.seq > begin_seq(call) and not _held_back(run, daemon, each)
             ]
             if late:
                 yield broken(daemon, "srun was told of a task after postfini", call, late[0])

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import Observed, StepDaemon, arg, begin, sending_of
+from simctl.kernel.orders import begin_seq
+from simctl.orderings.observed import Observed, StepDaemon, arg, by, sending_of
 from simctl.orderings.rules import KEPT, MODERN, Finding, broken, rule
 from simctl.orderings.steps.daemons import CUT_SHORT, DAEMON, steps
 from simctl.orderings.steps.steps import FREE, REPORT
@@ -30,13 +31,9 @@ _ACKNOWLEDGED: Final = ("RESPONSE_LAUNCH_TASKS", "MESSAGE_TASK_EXIT")
 )
 def launch_answered_once_handed_over(run: Observed) -> Iterator[Finding]:
     """Look at what each slurmd does about a step it has forked a daemon for."""
-    after: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    for call in run.calls(FREE):
-        if call.role == "slurmd":
-            after[call.pid, call.step].append(call)
-    for answer in run.sent(_RC):
-        if answer.role == "slurmd" and arg(answer, "answers") == _LAUNCH:
-            after[answer.pid, answer.step].append(answer)
+    answers = (each for each in run.sent(_RC) if arg(each, "answers") == _LAUNCH)
+    acts = [each for each in (*run.calls(FREE), *answers) if each.role == "slurmd"]
+    after = by(acts, "pid", "step")
     for daemon in steps(run):
         fork = run.forks.get(daemon.manager)
         if fork is not None:
@@ -54,7 +51,7 @@ def _handed_over(run: Observed, daemon: StepDaemon, fork: Event, after: list[Eve
     for event in after:
         if event.seq < fork.seq:
             continue
-        late = next((each for each in there if each.seq > begin(event)), None)
+        late = next((each for each in there if each.seq > begin_seq(event)), None)
         if late is not None:
             return broken(daemon, f"{event.name} came before its {late.name}", event, late)
         if not there and not run.was_killed(daemon.manager):

@@ -6,13 +6,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq
 from simctl.orderings.observed import (
     LAUNCHES,
     TERMINATIONS,
     Observed,
     arg,
-    begin,
     between,
+    by,
     failed,
     pid_of,
 )
@@ -29,10 +30,8 @@ _FORK: Final = "fork"
 
 def _epilog_starts(run: Observed) -> Iterator[tuple[Event, Event]]:
     """Return each report that a job is gone from a node, and what ended the wait for its steps."""
-    scripts: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    for script in run.by_name.get("epilog", ()):
-        if script.phase == "enter":
-            scripts[script.node, script.job].append(script)
+    begun = (script for script in run.by_name.get("epilog", ()) if script.phase == "enter")
+    scripts = by(begun, "node", "job")
     last: dict[tuple[Any, Any], int] = {}
     for report in run.sent(_EPILOG):
         key = (report.node, report.job)
@@ -260,7 +259,7 @@ def silence_after_epilog(run: Observed) -> Iterator[Finding]:
             if fork is None or fork.seq > start.seq or daemon.events[-1].seq < report.seq:
                 continue
             late = next(
-                (e for e in daemon.events if begin(e) > report.seq and e.kind == "plugin"), None
+                (e for e in daemon.events if begin_seq(e) > report.seq and e.kind == "plugin"), None
             )
             if late is not None:
                 wrong = broken(group, f"{late.name} came after its last word", report, late)
@@ -286,12 +285,7 @@ _ALLOC_NODE, _BUILD_NODE, _PACK_NODE, _UNPACK_NODE, _FREE_NODE = _NODE_CALLS = t
 )
 def node_info(run: Observed) -> Iterator[Finding]:
     """Look at the calls around each registration, on either side."""
-    by_pid: dict[Any, list[Event]] = defaultdict(list)
-    for name in _NODE_CALLS:
-        for call in run.calls(name):
-            by_pid[call.pid].append(call)
-    for events in by_pid.values():
-        events.sort(key=lambda event: event.seq)
+    by_pid = by((call for name in _NODE_CALLS for call in run.calls(name)), "pid")
     requests = sorted(
         (*run.received("REQUEST_SWITCH_INFO"), *run.by_name.get(_REGISTRATION, ())),
         key=lambda event: event.seq,
@@ -379,14 +373,10 @@ def _as_wanted(run: Observed, event: Event, names: list[str], wanted: list[str])
 )
 def launch_once_a_node(run: Observed) -> Iterator[Finding]:
     """Look at the launches that each srun sends."""
-    sent: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    for event in run.sent(_LAUNCH):
-        sent[event.pid, event.step].append(event)
+    sent = by(run.sent(_LAUNCH), "pid", "step")
     builds = {life.step: life.build for life in lives(run)}
-    packs: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
+    packs = by(run.calls(PACK), "pid", "step")
     unpacked: dict[tuple[Any, Any], Event] = {}
-    for call in run.calls(PACK):
-        packs[call.pid, call.step].append(call)
     for call in run.calls(UNPACK):
         unpacked.setdefault((call.pid, call.step), call)
     for key, launches in sent.items():

@@ -5,8 +5,9 @@ from itertools import pairwise
 from typing import Final
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL
-from simctl.orderings.observed import Observed, StepDaemon, arg, begin, pid_of
+from simctl.orderings.observed import Observed, StepDaemon, arg, pid_of
 from simctl.orderings.rules import GUIDE, KEPT, MODERN, Finding, broken, rule
 from simctl.orderings.steps.daemons import ATTACH, CUT_SHORT, DAEMON, FINI, INIT, POSTFINI, steps
 
@@ -257,7 +258,7 @@ def _released(run: Observed, daemon: StepDaemon) -> Finding:
             return broken(daemon, f"a task was forked as {fork.uid}/{fork.euid}", fork, user)
     for call in daemon.called(ATTACH):
         user = became.get(pid_of(call))
-        if user is None or user.seq > begin(call):
+        if user is None or user.seq > begin_seq(call):
             what = f"task {call.pid} attached before it was the user"
             return broken(daemon, what, call, *([user] if user else []))
     return KEPT

@@ -2,7 +2,6 @@
 
 import bisect
 import operator
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -12,7 +11,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import Observed, arg, failed, pid_of
+from simctl.orderings.observed import Observed, arg, by, failed, pid_of
 from simctl.orderings.rules import KEPT, Finding, Kept, broken, rule
 from simctl.wire.hostlist import expand
 
@@ -61,18 +60,13 @@ class StepLife:
 @lru_cache(maxsize=2)
 def lives(run: Observed) -> Sequence[StepLife]:
     """Return the steps that were created."""
-    by_step: dict[str, list[Event]] = defaultdict(list)
-    for name in _OF_A_STEP:
-        for event in run.calls(name):
-            if event.role == "slurmctld" and event.step is not UNSET:
-                by_step[event.step].append(event)
-    for event in (*run.sent(REPLY), *run.received(REPORT)):
-        if event.role == "slurmctld" and event.step is not UNSET:
-            by_step[event.step].append(event)
-    found: list[StepLife] = []
-    for step, events in by_step.items():
-        found += _lives_of(step, sorted(events, key=_SEQ))
-    return found
+    calls = (call for name in _OF_A_STEP for call in run.calls(name))
+    acts = [each for each in (*calls, *run.sent(REPLY), *run.received(REPORT)) if _is_of_step(each)]
+    return [life for step, events in by(acts, "step").items() for life in _lives_of(step, events)]
+
+
+def _is_of_step(event: Event) -> bool:
+    return event.role == "slurmctld" and event.step is not UNSET
 
 
 def _lives_of(step: str, events: list[Event]) -> Iterator[StepLife]:
@@ -394,9 +388,7 @@ def nodes_of(build: Event) -> tuple[str, ...]:
 )
 def attach_matches_layout(run: Observed) -> Iterator[Finding]:
     """Compare the arguments of attach with those of build."""
-    by_step: dict[Any, list[Event]] = defaultdict(list)
-    for call in run.calls(ATTACH):
-        by_step[call.step].append(call)
+    by_step = by(run.calls(ATTACH), "step")
     for life in lives(run):
         calls = [
             call for call in by_step.get(life.step, ()) if life.build.seq < call.seq < life.until
@@ -503,14 +495,10 @@ def no_use_after_free(run: Observed) -> Iterator[Finding]:
 def credentials_balance(run: Observed) -> Iterator[Finding]:
     """Count, for each step in each process, what was got and what was released."""
     guide = run.terms.model == "guide"
-    got: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    freed: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    for name in (ALLOC, COPY) if guide else (ALLOC, UNPACK):
-        for call in run.calls(name):
-            if name != ALLOC or not failed(call):
-                got[call.pid, call.step].append(call)
-    for call in run.calls(FREE):
-        freed[call.pid, call.step].append(call)
+    makers = (ALLOC, COPY) if guide else (ALLOC, UNPACK)
+    made = [call for name in makers for call in run.calls(name)]
+    got = by((call for call in made if call.name != ALLOC or not failed(call)), "pid", "step")
+    freed = by(run.calls(FREE), "pid", "step")
     completed = {(call.pid, call.step) for call in run.calls(COMPLETE)}
     for key in dict.fromkeys((*got, *freed)):
         had, gone = got.get(key, []), freed.get(key, [])

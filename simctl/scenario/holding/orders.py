@@ -8,6 +8,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq, out_of_order
 from simctl.kernel.pattern import field_reader, value_text
 from simctl.scenario.holding.happens_before import HalfATraceError
 from simctl.scenario.holding.races import free_because
@@ -95,21 +96,19 @@ def _group_trouble(expectation: OrderExpect, group: _Group, run: Recorded) -> Tr
                 f"matches:\n{write_lines(others)}\nsay `optional: true` if it may be missing",
                 tuple(others[-1:]),
             )
-    present = [found for found in group.matches if found]
-    for earlier, later in itertools.pairwise(present):
-        pair = _contradiction(earlier, later)
-        if pair is not None:
-            return _out_of_order(expectation, group, *pair, run)
-    return _unproved(group, present, run) if expectation.proved else None
+    pair = out_of_order(group.matches)
+    if pair is not None:
+        return _wrong_way(expectation, group, *pair, run)
+    return _unproved(group, run) if expectation.proved else None
 
 
-def _unproved(group: _Group, present: list[list[Event]], run: Recorded) -> Trouble | None:
+def _unproved(group: _Group, run: Recorded) -> Trouble | None:
     """Name the first two that came in order and need not have; None if causes force them all."""
     try:
         relation = run.happens_before
     except HalfATraceError as error:
         return Trouble(f"{group.where()}{error}")
-    for earlier, later in itertools.pairwise(present):
+    for earlier, later in itertools.pairwise(filter(None, group.matches)):
         pair = relation.free_pair(earlier, later)
         if pair is None:
             continue
@@ -123,39 +122,7 @@ def _unproved(group: _Group, present: list[list[Event]], run: Recorded) -> Troub
     return None
 
 
-def begin_seq(event: Event) -> int:
-    """Return where in the run *event* begins: at its enter line, if there is one."""
-    return event.seq if event.enter is UNSET else event.enter
-
-
-def begin_us(event: Event) -> int:
-    """Return when *event* began: a call that took time, before the moment of its line."""
-    return event.time_us if event.t0_us is UNSET else event.t0_us
-
-
-def ends_before(first: Event, second: Event) -> bool:
-    """Return whether *first* ended before *second* began.
-
-    A call that took time and in which nothing happened has one line, at its end: then only the
-    clock tells what came before it.
-    """
-    if first.seq >= begin_seq(second):
-        return False
-    return second.enter is not UNSET or first.time_us <= begin_us(second)
-
-
-def _contradiction(earlier: list[Event], later: list[Event]) -> tuple[Event, Event] | None:
-    """Return the first event of *later* that begins too soon, and the one it should wait for."""
-    last = earlier[-1]
-    early = [event for event in later if not ends_before(last, event)]
-    if not early:
-        return None
-    offender = min(early, key=begin_seq)
-    waited_for = next(event for event in earlier if not ends_before(event, offender))
-    return waited_for, offender
-
-
-def _out_of_order(
+def _wrong_way(
     expectation: OrderExpect, group: _Group, first: Event, second: Event, run: Recorded
 ) -> Trouble:
     if first is second:

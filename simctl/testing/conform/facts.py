@@ -5,15 +5,17 @@ has to keep it there, too. So orders that the recording only happened to have ar
 and an order that a recording does not show is not asked for.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal
 
 import attrs
 
+from simctl.kernel.orders import grouped
 from simctl.testing.conform.acts import Act, Story
 
 Select = Callable[[Act], bool]
 Key = Callable[[Act], Any]
+End = Literal["first", "last"]
 
 
 @attrs.frozen(kw_only=True)
@@ -24,11 +26,8 @@ class Fact:
     before: Select
     after: Select
     key: Key
-    last: bool = False
-    """Whether it is the last of the earlier acts that comes before the last of the later."""
-
-    each: bool = False
-    """Whether every one of the earlier acts comes before the first of the later."""
+    ends: tuple[End, End] = ("first", "first")
+    """Which of the earlier acts comes before which of the later."""
 
 
 def named(*names: str, at: str = "") -> Select:
@@ -121,14 +120,14 @@ FACTS: Final = (
         before=named("fork"),
         after=named("switch_p_job_attach"),
         key=step_on_node,
-        each=True,
+        ends=("last", "first"),
     ),
     Fact(
         text="all tasks of a node are over before job_fini",
         before=named("task ended"),
         after=named("switch_p_job_fini"),
         key=step_on_node,
-        last=True,
+        ends=("last", "last"),
     ),
     Fact(
         text="a job's nodes are told to end it when its state says so",
@@ -147,7 +146,7 @@ FACTS: Final = (
         before=named("switch_p_job_postfini"),
         after=named("epilog begins"),
         key=job_on_node,
-        last=True,
+        ends=("last", "last"),
     ),
     Fact(
         text="a node reports the job gone when the epilog is over",
@@ -160,14 +159,14 @@ FACTS: Final = (
         before=named("MESSAGE_EPILOG_COMPLETE received"),
         after=_is_over,
         key=job_key,
-        last=True,
+        ends=("last", "last"),
     ),
     Fact(
         text="the switch is told that a step is complete before its job's nodes have let it go",
         before=named("switch_p_job_step_complete"),
         after=_is_over,
         key=job_key,
-        last=True,
+        ends=("last", "last"),
     ),
     Fact(
         text="a job's buffer is claimed before the job is RUNNING",
@@ -232,15 +231,14 @@ def kept_facts(ours: Story, theirs: Story) -> int:
 
 
 def _groups(fact: Fact, story: Story) -> dict[Any, tuple[Act | None, Act | None]]:
-    found: dict[Any, list[Act | None]] = {}
-    for act in story.acts:
-        for side, select in enumerate((fact.before, fact.after)):
-            if not select(act):
-                continue
-            group = fact.key(act)
-            if group is None:
-                continue
-            pair = found.setdefault(group, [None, None])
-            if pair[side] is None or fact.last or (fact.each and side == 0):
-                pair[side] = act
-    return {group: (pair[0], pair[1]) for group, pair in found.items()}
+    """Return the two acts of each group, None for one that the group lacks."""
+    before = grouped(filter(fact.before, story.acts), fact.key)
+    after = grouped(filter(fact.after, story.acts), fact.key)
+    return {
+        group: (_end(before.get(group), fact.ends[0]), _end(after.get(group), fact.ends[1]))
+        for group in before | after
+    }
+
+
+def _end(acts: Sequence[Act] | None, end: End) -> Act | None:
+    return acts[0 if end == "first" else -1] if acts else None

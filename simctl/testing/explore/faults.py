@@ -11,6 +11,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_seq
 from simctl.scenario.model import FaultEntry, Scenario
 from simctl.status import InputError
 from simctl.testing.explore.scenario_file import Change, edited, entry_text, quoted, sequence
@@ -158,7 +159,7 @@ def calls(events: Sequence[Event], *, as_they_begin: bool = False) -> list[Call]
     """Return the plugin calls of a run, in the order in which they end, or begin."""
     ended = [event for event in events if event.kind == "plugin" and event.phase != "enter"]
     if as_they_begin:
-        ended.sort(key=_begin)
+        ended.sort(key=begin_seq)
     return _placed(ended, _KEYS)
 
 
@@ -207,7 +208,3 @@ def _strikes(event: Event) -> tuple[str, ...]:
     stepd = f"stepd {event.step}@{event.node}"
     task = (f"task {event.step}.{event.task}",) if event.role == "task" else ()
     return (slurmd, stepd, *task)
-
-
-def _begin(event: Event) -> int:
-    return event.seq if event.enter is UNSET else event.enter
