@@ -103,9 +103,13 @@ class SrunLink:
             return
         if sent:
             self._unanswered.append(message)
-            self._wait_for(self._site.fabric.timeout_us)
+            self._wait_for(max(self._site.fabric.timeout_us, self._patience_us))
         else:
-            self._wait_for(patience_us(self._work.nnodes))
+            self._wait_for(self._patience_us)
+
+    @property
+    def _patience_us(self) -> int:
+        return patience_us(self._work.nnodes)
 
     def _wait_for(self, time_us: int) -> None:
         self._answer_by_us = max(self._answer_by_us, self._site.kernel.now_us + time_us)
@@ -119,7 +123,7 @@ class SrunLink:
             if not isinstance(message.request, _ANSWERED):
                 return
             self._answer_by_us = -1
-            self._wait_for(patience_us(self._work.nnodes))
+            self._wait_for(self._patience_us)
         again = isinstance(message, Unanswered) and message.lost and not message.for_ever
         if message.request in self._unanswered and not again:
             self._unanswered.remove(message.request)

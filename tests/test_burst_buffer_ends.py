@@ -254,6 +254,18 @@ def test_the_post_run_keeps_a_job_completing_where_the_gate_is_on(model: str, op
     assert ran.one("bb_p_job_begin", job=2).time_us < 20_000_000
 
 
+@pytest.mark.parametrize(
+    ("post_s", "asked_s"),
+    [(0, [0]), (29, [0, 30]), (30, [0, 30]), (31, [0, 30, 34]), (59, [0, 30, 60])],
+)
+def test_the_gate_asks_every_half_minute(post_s: int, asked_s: list[int]) -> None:
+    """And at once where something becomes of the burst buffer: its stage-out, 4 s later."""
+    ran = staged("1: sbatch job.sh", model="guide", job=f"in=1 post={post_s}")
+    free_us = ran.one("MESSAGE_EPILOG_COMPLETE", phase="receive").time_us
+    asked = [(event.time_us - free_us) // 1_000_000 for event in polled(ran, "test_post_run")]
+    assert asked == asked_s
+
+
 def test_the_gate_can_be_switched_off() -> None:
     """Then test_post_run is never called, in model guide either."""
     ran = staged("1: sbatch job.sh", model="guide", keys="options: {bb_post_run_gate: false}")

@@ -93,6 +93,17 @@ def _first_woken(ran: Ran) -> int:
     return sent.count(sent[0])
 
 
+def _launched_without_slurmd(for_ms: int, **keys: object) -> str:
+    return (
+        conf(**keys)
+        + timeline("2 alice srun -N2 true")
+        + (
+            "  - {at: 1s, fault: {crash: slurmd@n2}}\n"
+            f"  - {{at: {2000 + for_ms}ms, fault: {{start: slurmd@n2}}}}\n"
+        )
+    )
+
+
 LIMITS: dict[str, Limit] = {
     "MaxJobCount: jobs that slurmctld knows at a time": Limit(
         lambda n: timeline(
@@ -335,6 +346,36 @@ LIMITS: dict[str, Limit] = {
             ran, "MESSAGE_NODE_REGISTRATION_STATUS", phase="receive", args_node_name="n1"
         ),
         {8500: [9], 9500: [10], 10500: [11]},
+    ),
+    "tries of an srun to reach a slurmd, for ten seconds however long MessageTimeout is": Limit(
+        lambda n: _launched_without_slurmd(n, MessageTimeout=30),
+        exits,
+        {9999: [0], 10000: [0], 10001: [233]},
+    ),
+    "tries of an srun to reach a slurmd, for MessageTimeout if that is shorter": Limit(
+        lambda n: _launched_without_slurmd(n, MessageTimeout=6),
+        exits,
+        {5999: [0], 6000: [0], 6001: [233]},
+    ),
+    "seconds of KillWait, and two, seven at least, an srun waits for a step that was ended": (
+        Limit(
+            lambda n: (
+                conf(KillWait=n)
+                + timeline("0 alice srun -N1 sleep 100", "20 root scancel 1")
+                + "  - {at: 10s, fault: {cut: [login, n1]}}\n"
+            ),
+            lambda ran: seconds(ran, "srun", kind="command", phase="exit"),
+            {4: [27], 5: [27], 6: [28]},
+        )
+    ),
+    "tries of sbatch --wait to ask for the end of its job: ten, and ten seconds later again": Limit(
+        lambda n: (
+            timeline("0 alice sbatch --wait --wrap true")
+            + "  - {when: RESPONSE_SUBMIT_BATCH_JOB phase=receive, "
+            f"fault: {{cut: [login, slurmctld], for: {n}ms}}}}\n"
+        ),
+        lambda ran: seconds(ran, "REQUEST_JOB_INFO", phase="receive"),
+        {8500: [9], 9500: [19], 18500: [19], 19500: [20]},
     ),
     "seconds that a job runs: all is saved every 300 s, and whatever changes 5 s later": Limit(
         lambda n: (

@@ -157,6 +157,28 @@ def test_a_dead_srun_costs_a_step_daemon_its_patience() -> None:
     assert ran.job()[0] == "COMPLETED"
 
 
+@pytest.mark.parametrize(("timeout_s", "waits_ms"), [(1, 2300), (2, 2300), (3, 3000)])
+@pytest.mark.parametrize(
+    "silent", ["fault: {cut: [n2, n1], for: 60s}", "run: scontrol suspend 1"], ids=["cut", "frozen"]
+)
+def test_an_srun_that_cannot_answer_is_waited_for_no_shorter_than_a_dead_one(
+    silent: str, timeout_s: int, waits_ms: int
+) -> None:
+    """That is MessageTimeout, or as long as the daemon tries if MessageTimeout is shorter."""
+    ran = run(
+        f"slurm_conf: {{MessageTimeout: {timeout_s}}}\n"
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch -N2 --wrap 'srun -N2 sleep 5'\"",
+            f"at: 2s, {silent}",
+            "at: 5s, fault: {crash: task 1.0.1}",
+            "at: 60s, run: scontrol resume 1",
+        ),
+        model="modern",
+    )
+    told = ms(ran, "MESSAGE_TASK_EXIT", phase="send", node="n2")
+    assert reports(ran, node="n2")[0] == told[0] + waits_ms
+
+
 def test_a_node_is_busy_while_its_step_daemon_looks_for_a_dead_srun() -> None:
     """The job that waits for it starts only then."""
     lines = timeline(
