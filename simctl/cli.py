@@ -468,7 +468,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from simctl.running import check_scenarios
+    from simctl.checking import check_scenarios
 
     return check_scenarios(options.scenarios)
 

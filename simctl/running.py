@@ -1,4 +1,4 @@
-"""`simctl run` and `simctl check`: from options to a run, and from a run to what is printed."""
+"""`simctl run`: from options to a run, and from a run to what is printed."""
 
 import argparse
 import json
@@ -9,7 +9,6 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from simctl.commands.slips import of_directive, of_line
 from simctl.kernel.events import KINDS, Event
 from simctl.kernel.pattern import near
 from simctl.kernel.schedules import ScheduleError
@@ -18,61 +17,19 @@ from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell as tell_breach
 from simctl.orderings.told_terms import TERMS, tell_terms
 from simctl.outputs import TRACE, Output
-from simctl.plugins.registry import PluginError, Registry
+from simctl.plugins.registry import PluginError
 from simctl.reports.measures import measured_json, measured_lines
 from simctl.reports.progress import Progress
 from simctl.reports.text import job_label, job_table, repeat_command, summary, what_broke
 from simctl.reports.timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
-from simctl.scenario.load import check_scenario, load_scenario
+from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
-from simctl.scenario.positions import ScenarioErrors, Usage
+from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.why_failed import WhyFailed, held_up, told_failures
 from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
-from simctl.story.happenings import commands, happenings, mishaps
-from simctl.story.picture import picture
-from simctl.story.telling import tell
-from simctl.view.command import view_run, write_run
-from simctl.view.findings import Finding, findings_of
-from simctl.view.page import PAGE, check_output
 from simctl.world import RunResult, World
-from simctl.world.build import plugin_mistakes
-
-
-def check_scenarios(paths: list[str]) -> int:
-    """Validate scenarios; print every mistake and warning of each."""
-    status = OK
-    for path in paths:
-        checked = check_scenario(find(path)[0], USAGE)
-        mistakes = [f"{each}{meant(Path(path))}" for each in checked.mistakes]
-        if checked.scenario is not None:
-            mistakes += _wrong_with_plugins(checked.scenario, built=not mistakes)
-        for warning in checked.warnings:
-            print(f"{warning} (warning)", file=sys.stderr)
-        for mistake in mistakes:
-            print(mistake, file=sys.stderr)
-        if mistakes:
-            status = WRONG_INPUT
-        else:
-            print(f"{path}: fine")
-    return status
-
-
-USAGE: Final = Usage(of_line=of_line, of_directive=of_directive)
-
-
-def _wrong_with_plugins(scenario: Scenario, *, built: bool) -> Sequence[str]:
-    """Return what is wrong with a scenario's plugins; *built* has its cluster built as well."""
-    with redirect_stdout(sys.stderr):
-        if not built:
-            return plugin_mistakes(Registry(), scenario, scenario.model)
-        try:
-            # This runs nothing.
-            World(scenario)
-        except PluginError as error:
-            return error.mistakes
-    return ()
 
 
 def find(path: str) -> tuple[Path, bool]:
@@ -131,6 +88,8 @@ def run(options: argparse.Namespace) -> int:
     if options.conf:
         raise InputError("run: --conf goes with --swf FILE; a scenario has slurm_conf:")
     if options.html is not None:
+        from simctl.view.page import PAGE, check_output
+
         check_output(options.html, PAGE, "--html", force=options.force)
     scenario = load(options.scenario)
     world = make_world(scenario, options)
@@ -145,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
     _tell_where_none_stopped(options)
     if options.html is not None:
+        from simctl.view.command import write_run
+
         write_run(options.html, world.header(), world.events, result, "--html", force=options.force)
     if options.explain:
         explain(world, result, options)
@@ -158,14 +119,23 @@ def run(options: argparse.Namespace) -> int:
         lines = measured_lines(result.rows, capacity, scenario.recorded)
         show(result, options, history, (*lines, ""))
     else:
-        story = () if options.explain else happenings(result, world.events)
+        story = () if options.explain else _happenings(world, result)
         show(result, options, history, (*story, *told_jobs(world, result)))
     tell_failure(result, options, options.scenario)
     return status_of(result)
 
 
+def _happenings(world: World, result: RunResult) -> Sequence[str]:
+    """Return the commands of a run with what they printed, its faults and restarts."""
+    from simctl.story.happenings import happenings
+
+    return happenings(result, world.events)
+
+
 def view(options: argparse.Namespace) -> int:
     """Run the scenario of `simctl view`, and write its page; return the exit status."""
+    from simctl.view.command import view_run
+
     path = options.inputs[0]
     scenario = load(path)
     world = make_world(scenario, options)
@@ -296,9 +266,13 @@ def _why_over(result: RunResult | None) -> str:
     return "until" if result.stopped_at_limit else "done"
 
 
-def _broken(world: World, result: RunResult | None) -> list[Finding]:
+def _broken(world: World, result: RunResult | None) -> list[dict[str, Any]]:
     """Return what the end of a trace tells of what did not hold."""
-    return [] if result is None or result.held else findings_of(result, world.events)
+    if result is None or result.held:
+        return []
+    from simctl.view.findings import findings_of
+
+    return findings_of(result, world.events)
 
 
 class _TraceFile:
@@ -365,6 +339,10 @@ def _kinds(options: argparse.Namespace) -> tuple[str, ...]:
 
 def explain(world: World, result: RunResult, options: argparse.Namespace) -> None:
     """Print the story of a run; beside what is for programs, on standard error."""
+    from simctl.story.happenings import commands, mishaps
+    from simctl.story.picture import picture
+    from simctl.story.telling import tell
+
     out = sys.stderr if options.trace == "-" or options.json else sys.stdout
     users = {name: user.uid for name, user in world.site.users.items()}
     other = [*commands(result, world.events), *mishaps(world.events)]

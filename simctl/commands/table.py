@@ -1,31 +1,49 @@
-"""The commands there are."""
+"""The commands there are, each imported when a user first runs it."""
 
+from collections.abc import Awaitable
+from functools import cache
+from importlib import import_module
 from typing import Final
 
-from simctl.commands.accounts.sacctmgr import sacctmgr
-from simctl.commands.accounts.sshare import sshare
-from simctl.commands.arguments.bounds import bounded
-from simctl.commands.sacct.command import sacct
-from simctl.commands.salloc.command import salloc
-from simctl.commands.scancel.command import scancel
-from simctl.commands.scontrol.command import scontrol
-from simctl.commands.sinfo.command import sinfo
-from simctl.commands.squeue.command import squeue
-from simctl.commands.srun.command import srun
-from simctl.commands.srun.cr import srun_cr
-from simctl.commands.submission.sbatch import sbatch
-from simctl.site import CommandMain
+from simctl.commands.arguments.bounds import absurd_number
+from simctl.site import CommandCall, CommandMain
 
-COMMANDS: Final[dict[str, CommandMain]] = {
-    "sacct": bounded(sacct),
-    "sacctmgr": bounded(sacctmgr),
-    "salloc": bounded(salloc),
-    "sbatch": bounded(sbatch),
-    "scancel": bounded(scancel),
-    "scontrol": bounded(scontrol),
-    "sinfo": bounded(sinfo),
-    "squeue": bounded(squeue),
-    "srun": bounded(srun),
-    "srun_cr": bounded(srun_cr),
-    "sshare": bounded(sshare),
+_MODULES: Final = {
+    "sacct": "sacct.command",
+    "sacctmgr": "accounts.sacctmgr",
+    "salloc": "salloc.command",
+    "sbatch": "submission.sbatch",
+    "scancel": "scancel.command",
+    "scontrol": "scontrol.command",
+    "sinfo": "sinfo.command",
+    "squeue": "squeue.command",
+    "srun": "srun.command",
+    "srun_cr": "srun.cr",
+    "sshare": "accounts.sshare",
 }
+"""In which module of `simctl.commands` the function of each command is."""
+
+
+@cache
+def main_of(name: str) -> CommandMain:
+    """Return the function of a command."""
+    main: CommandMain = getattr(import_module(f"simctl.commands.{_MODULES[name]}"), name)
+    return main
+
+
+def _bounded(name: str) -> CommandMain:
+    """Return a command that refuses a number of absurd length among its words and variables."""
+
+    def command(call: CommandCall) -> Awaitable[int]:
+        problem = absurd_number(call.argv) or absurd_number(call.env.values())
+        return _refuse(call, problem) if problem else main_of(name)(call)
+
+    return command
+
+
+async def _refuse(call: CommandCall, problem: str) -> int:
+    call.err(f"{call.argv[0]}: error: {problem}")
+    return 1
+
+
+COMMANDS: Final[dict[str, CommandMain]] = {name: _bounded(name) for name in _MODULES}
