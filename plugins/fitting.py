@@ -32,7 +32,7 @@ _LATER: Final = {
     "checkpoint": "",
     "job_submit": "",
     "cli_filter": "",
-    "burst_buffer": "get_status build_het_job_script run_script",
+    "burst_buffer": "build_het_job_script run_script",
 }
 """Functions that other versions of Slurm have: a plugin may bring them, and nobody calls them."""
 

@@ -549,12 +549,14 @@ class Hooks:
         return Packed(buffer.data(), _version(who))
 
     @staticmethod
-    def has(who: Process, point: Point) -> bool:
+    def has(who: Process, point: Point, plugin_type: str = "") -> bool:
         """Return whether the plugin of a process has a function that it need not have.
+
+        *plugin_type* says which, where the class has several.
 
         None has it in a process that could not load its plugin, or has let go of it.
         """
-        instance = who.memory.instances.get(point.plugin_class)
+        instance = who.memory.instances.get(plugin_type or point.plugin_class)
         return instance is not None and _looked_up(instance, point.name, None) is not None
 
     async def call_besides(
@@ -678,6 +680,8 @@ _INT_MAX: Final = (1 << 31) - 1
 def _shown(value: Any) -> Any:
     if isinstance(value, Buf):
         return {"bytes": value.size}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
     # An environment is shown by what the call adds to it.
     return [] if isinstance(value, dict) else _plain(value)
 

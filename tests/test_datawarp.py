@@ -226,6 +226,34 @@ def test_a_wrong_line_refuses_the_submission_and_names_the_line() -> None:
     assert ran.result.rows == ()
 
 
+def test_dwstat_tells_anybody_of_pools_and_what_goes_wrong_is_said() -> None:
+    """`scontrol show bbstat` hands its words on; dwstat has two seconds."""
+    ran = run(
+        scenario(
+            entry("1s", "scontrol show bbstat most sessions")
+            + entry("2s", "scontrol show dwstat")
+            + entry("3s", "scontrol show bb a b c")
+            + "  - {at: 4s, fault: {fail: bb_p_get_status, errno: 2094}}\n"
+            + entry("5s", "scontrol show bbstat"),
+            appliance="functions: {get_status: [{output: well}, {exit: 1}, {runs: 3s}]}",
+        )
+    )
+    error = "Error running dwstat\n"
+    assert out(ran, 0).endswith("token owner pool bytes state\nwell\n")
+    assert [each.stdout for each in ran.result.commands[1:]] == [error, error, ""]
+    assert ran.result.commands[3].exit == 1
+    said = "slurm_load_burst_buffer_stat error: Burst Buffer request invalid\n"
+    assert ran.result.commands[3].stderr == said
+    calls = ran.all("bb_p_get_status")
+    assert [each.args for each in calls][0] == {
+        "argv": ["most", "sessions"],
+        "uid": 1001,
+        "gid": 1001,
+    }
+    took = [each.time_us for each in ran.all("dwstat") if each.rc is not UNSET]
+    assert [each // 1_000_000 for each in took] == [1, 2, 5]
+
+
 def test_what_the_appliance_says_of_a_script_is_told() -> None:
     """job_process failed: the job is gone, its number used up."""
     appliance = 'functions: {job_process: {exit: 1, output: "no such tier"}}'

@@ -48,15 +48,18 @@ files: {job.sh: "#!/bin/bash\\n#BB_LUA pool=fast capacity=10\\nsleep 5\\n"}
 timeline:
   - {at: 1s, as: alice, run: sbatch job.sh}
   - {at: 2s, as: alice, run: sbatch job.sh}
+  - {at: 59s, as: alice, run: scontrol show bbstat x y, exit: 0}
   - {at: 60s, run: squeue -h -j 2 -o %r}
 """
 OLD = {
     *("job_process(s)", "setup(ssssss)", "data_in(ss)", "real_size(s)", "paths(sss)"),
     *("pre_run(ss)", "post_run(ss)", "data_out(ss)", "job_teardown(sss)"),
+    "get_status(ss)",
 }
 NEW = {
     *("job_process(ssst)", "setup(sssssst)", "data_in(sssst)", "real_size(ssst)", "paths(ssssst)"),
     *("pre_run(sssst)", "post_run(sssst)", "data_out(sssst)", "job_teardown(sssss)"),
+    "get_status(ssss)",
 }
 POLLS = {"test_data_in(sssst)", "test_data_out(sssst)"}
 

@@ -140,7 +140,7 @@ def test_a_declaration_leaves_nothing_out(point: Point) -> None:
     assert point.doc.splitlines()[0].endswith(".")
     assert set(point.parameters) <= set(point.arguments)
     for name, text in point.arguments.items():
-        way = r"in|out|in/out" if name in point.parameters else r"(out|in/out) in C, .*"
+        way = r"in|out|in/out" if name in point.parameters else r"(in|out|in/out) in C, .*"
         assert re.fullmatch(rf"({way}): \S.*", text), name
 
 

@@ -345,3 +345,23 @@ def bb_p_job_cancel(job_ptr: Any) -> int:
 def bb_p_xlate_bb_2_tres_str(burst_buffer: str) -> str | None:
     """Translate a burst buffer's description into the text of a TRES."""
     raise AssertionError
+
+
+@point(
+    c="char *bb_p_get_status(uint32_t argc, char **argv, uint32_t uid, uint32_t gid)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.TEXT,
+    on_error=OnError.ANSWERED,
+    often="once a request (`scontrol show bbstat`)",
+    failure="whoever asked gets the error number",
+    versions="17.11 to today; not in the guide; uid and gid from 21.08 on",
+    glossary=_GLOSSARY,
+    optional=True,
+    argc="in in C, where nothing else tells it: how many words",
+    argv="in: the words behind `scontrol show bbstat`",
+    gid="in: the group of who asks",
+)
+def bb_p_get_status(argv: tuple[str, ...], uid: int, gid: int) -> str | None:
+    """Return what people are told of the burst buffer, in the words of what is behind it."""
+    raise AssertionError

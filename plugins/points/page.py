@@ -77,8 +77,8 @@ _TODAY: Final = {
     ),
     "burst_buffer": (
         "Slurm has had burst buffer plugins since 15.08, and all functions of the guide exist "
-        "today. Real Slurm looks for one more since 17.11, `bb_p_get_status`: a plugin may bring "
-        "it, and simctl does not call it."
+        "today. Real Slurm looks for one more since 17.11, [bb_p_get_status](#bb_p_get_status): a "
+        "plugin may bring it; of one without it `scontrol show bbstat` tells nothing."
     ),
     "job_submit": (
         "Slurm has had job submit plugins since 1.3; most sites that have one write it in Lua "

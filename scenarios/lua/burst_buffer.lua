@@ -67,6 +67,7 @@ end
 function slurm_bb_job_teardown(id, script, hurry)
 end
 
-function slurm_bb_get_status(...)
+function slurm_bb_get_status(what)
+  if what ~= 'volumes' then return slurm.ERROR end
   return slurm.SUCCESS, 'all is well'
 end

@@ -415,6 +415,26 @@ class ResponseBurstBufferInfo(Message, frozen=True, kw_only=True):
     error_code: int = 0
 
 
+class RequestBurstBufferStatus(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what its burst buffer plugins have to say to some words."""
+
+    rpc: ClassVar[str] = "REQUEST_BURST_BUFFER_STATUS"
+    tells: ClassVar[tuple[str, ...]] = ("argv",)
+
+    argv: tuple[str, ...] = ()
+
+
+class ResponseBurstBufferStatus(Message, frozen=True, kw_only=True):
+    """Answer with the texts of the burst buffer plugins."""
+
+    rpc: ClassVar[str] = "RESPONSE_BURST_BUFFER_STATUS"
+    answers: ClassVar[str] = "REQUEST_BURST_BUFFER_STATUS"
+    tells: ClassVar[tuple[str, ...]] = ("error_code",)
+
+    text: str = ""
+    error_code: int = 0
+
+
 class RequestJobNotify(Message, frozen=True, kw_only=True):
     """Ask slurmctld to have a line of text shown to a job."""
 

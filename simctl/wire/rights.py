@@ -134,6 +134,7 @@ OF_SLURMCTLD: Final[dict[str, Right]] = {
     "REQUEST_PARTITION_INFO": _anybody(),
     "REQUEST_RESERVATION_INFO": _anybody(),
     "REQUEST_BURST_BUFFER_INFO": _anybody("the plugin is told who asks"),
+    "REQUEST_BURST_BUFFER_STATUS": _anybody("the plugin is told who asks"),
     "REQUEST_SWITCH_INFO": _anybody(),
     "REQUEST_BUILD_INFO": _anybody(),
     "DBD_GET_JOBS_COND": _anybody(),

@@ -11,6 +11,7 @@ from simctl.plugins.burst_buffer.datawarp.settings import Settings
 from simctl.plugins.burst_buffer.directives import Persistent
 from simctl.plugins.burst_buffer.sizes import show_size
 
+_DWSTAT_S: Final = 2.0
 _GONE: Final = ("token not found", "No matching session")
 """What the appliance says of a buffer that it does not have."""
 
@@ -75,6 +76,14 @@ class DwCli:
         except ValueError:
             return None
         return found if isinstance(found, dict) else None
+
+    async def status(self, argv: tuple[str, ...]) -> str:
+        """Return what dwstat tells people; or that it failed, or took too long."""
+        result = await slurmctld.run_script(
+            self.settings.get_sys_status, *argv, name="dwstat", timeout=_DWSTAT_S
+        )
+        good = result.ok and not result.timed_out
+        return result.output if good else "Error running dwstat\n"
 
     # A job.
 

@@ -407,6 +407,12 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         else:
             self._stages.tear_down(bb, hurry=True)
 
+    # Besides.
+
+    async def bb_p_get_status(self, argv: tuple[str, ...], uid: int, gid: int) -> str:
+        """Return what dwstat says to ``scontrol show bbstat``."""
+        return await self._cli.status(argv)
+
 
 def _request_of(job: JobRecord) -> Request:
     """Return what a job that was taken in asks for; of text that is no directive, nothing."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from simctl.commands.arguments.options import UsageError
 from simctl.commands.scontrol.order import Order
-from simctl.commands.scontrol.shown.burst_buffer import show_burst_buffers
+from simctl.commands.scontrol.shown.burst_buffer import show_burst_buffers, show_status
 from simctl.commands.scontrol.shown.cluster import show_partitions, show_reservations
 from simctl.commands.scontrol.shown.config import show_config
 from simctl.commands.scontrol.shown.hosts import show_hostlist, show_hostlistsorted, show_hostnames
@@ -19,13 +19,15 @@ Show = Callable[[Order, str | None], Awaitable[int]]
 
 async def show(order: Order) -> int:
     """Print what is known of an entity, or of all of a kind."""
-    order.count(1, 3 if order.words and order.words[0][:2].lower() == "sw" else 2)
+    order.count(1)
     word = order.words[0]
     kind, equals, value = word.partition("=")
     given: str | None = value if equals else None
     if not equals and len(order.words) > 1:
         given = order.words[1]
     act = _find(kind.lower())
+    if act is not show_status:
+        order.count(1, 3 if act is show_switch else 2)
     if act is None:
         order.complain(f"invalid entity:{word} for keyword:{order.keyword} ")
         return 1
@@ -76,10 +78,10 @@ ENTITIES: Final[dict[str, tuple[int, Show]]] = {
     "aliases": (1, _nothing),
     "assoc_mgr": (2, refuse),
     "burstbuffer": (2, show_burst_buffers),
-    "bbstat": (2, refuse),
+    "bbstat": (2, show_status),
     "config": (1, show_config),
     "daemons": (1, _daemons),
-    "dwstat": (2, refuse),
+    "dwstat": (2, show_status),
     "federation": (2, _nothing),
     "frontendname": (1, refuse),
     "hostnames": (5, show_hostnames),

@@ -13,6 +13,7 @@ from simctl.ctld.state.records import JobRecord
 from simctl.plugin import JobRecord as JobPtr
 from simctl.plugins.hooks import NOTHING, About
 from simctl.plugins.points.burst_buffer import (
+    bb_p_get_status,
     bb_p_get_system_size,
     bb_p_job_begin,
     bb_p_job_cancel,
@@ -149,6 +150,22 @@ class BurstBuffers:
             if buffer.size:
                 packed.append(buffer.data())
         return worst, packed
+
+    async def status(self, argv: tuple[str, ...], uid: int, gid: int) -> tuple[int, str]:
+        """Return an error number, and what the plugins that have something to say tell a user."""
+        hooks, who = self._port.site.hooks, self._port.process
+        texts = []
+        worst = SLURM_SUCCESS
+        for plugin_type in self.types:
+            if hooks.has(who, bb_p_get_status, plugin_type):
+                told = await hooks.call(
+                    bb_p_get_status, who, argv, uid, gid, plugin_type=plugin_type
+                )
+                if isinstance(told, str):
+                    texts.append(told)
+                elif told is not None:
+                    worst = who.errno or SLURM_ERROR
+        return worst, "".join(texts)
 
     async def measure(self) -> None:
         """Find the sizes of all plugins, for the table of trackable resources."""

@@ -1,4 +1,4 @@
-"""``scontrol show burstbuffer``: what burst buffer plugins tell of their pools and buffers."""
+"""``scontrol show burstbuffer`` and ``bbstat``: what burst buffer plugins tell of themselves."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -10,9 +10,15 @@ from simctl.wire.buf import Buf
 from simctl.wire.burst_buffers import BurstBufferAlloc, BurstBufferInfo, BurstBufferPool
 from simctl.wire.errno import SlurmError, errno_name, slurm_strerror
 from simctl.wire.ids import NO_VAL, SECOND
-from simctl.wire.messages import RequestBurstBufferInfo, ResponseBurstBufferInfo
+from simctl.wire.messages import (
+    RequestBurstBufferInfo,
+    RequestBurstBufferStatus,
+    ResponseBurstBufferInfo,
+    ResponseBurstBufferStatus,
+)
 
 _WHAT: Final = "slurm_load_burst_buffer_info"
+_STATUS: Final = "slurm_load_burst_buffer_stat"
 UserName = Callable[[int], str]
 
 
@@ -33,9 +39,19 @@ async def show_burst_buffers(order: Order, _: str | None) -> int:
     return _failed(order, answer.error_code) if answer.error_code else 0
 
 
-def _failed(order: Order, error: int) -> int:
+async def show_status(order: Order, _: str | None) -> int:
+    """Print what the plugins have to say to the words that follow, as they say it."""
+    answer = await order.load(RequestBurstBufferStatus(argv=order.words[1:]), _STATUS)
+    if not isinstance(answer, ResponseBurstBufferStatus):
+        return 1
+    if answer.text:
+        order.call.write("stdout", answer.text)
+    return _failed(order, answer.error_code, _STATUS) if answer.error_code else 0
+
+
+def _failed(order: Order, error: int, what: str = _WHAT) -> int:
     order.call.errno = errno_name(error)
-    order.complain(f"{_WHAT} error: {slurm_strerror(error)}")
+    order.complain(f"{what} error: {slurm_strerror(error)}")
     return 1
 
 
