@@ -245,7 +245,7 @@ def test_dwstat_tells_anybody_of_pools_and_what_goes_wrong_is_said() -> None:
     said = "slurm_load_burst_buffer_stat error: Burst Buffer request invalid\n"
     assert ran.result.commands[3].stderr == said
     calls = ran.all("bb_p_get_status")
-    assert [each.args for each in calls][0] == {
+    assert next(each.args for each in calls) == {
         "argv": ["most", "sessions"],
         "uid": 1001,
         "gid": 1001,
