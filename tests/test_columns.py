@@ -16,9 +16,9 @@ from simctl.commands.columns.formats import (
 )
 
 COLUMNS: dict[str, Column[str]] = {
-    "i": Column("JOBID", lambda row: row),
-    "M": Column("TIME", lambda row: row, cut=False),
-    "R": Column("REASON", lambda row: row, cut=False, cut_heading=False),
+    "i": Column("i - JOBID", lambda row: row),
+    "M": Column("M - TIME", lambda row: row, cut=False),
+    "R": Column("R - REASON", lambda row: row, cut=False, cut_heading=False),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 
 from simctl.limits import WIDTH
+from simctl.wire.hostlist import expand, sort_key_of
 from simctl.wire.past_times import show_moment
 
 Row = TypeVar("Row")
@@ -29,19 +30,72 @@ _LONGEST_S: Final = 365 * 24 * 3600
 
 @attrs.frozen
 class Column(Generic[Row]):
-    """What a field shows: its heading, and its text for a row."""
+    """A field that a table can have: how it is asked for, its heading, and its text for a row."""
 
-    heading: str
+    title: str
+    """Its letter in ``-o``, its names in ``-O`` with commas between, its heading; - for none."""
+
     read: Callable[[Row], str]
+    sort: Callable[[Row], Any] | None = attrs.field(default=None, kw_only=True)
+    """What its letter sorts rows by in ``--sort``; None if it is no key."""
+
     cut: bool = attrs.field(default=True, kw_only=True)
     """A text too long for the field is cut also where it stands at the right."""
 
     cut_heading: bool = attrs.field(default=True, kw_only=True)
 
+    @property
+    def letter(self) -> str:
+        """Return its letter in ``-o``; empty if it has none."""
+        return self._word(0)
+
+    @property
+    def names(self) -> list[str]:
+        """Return its names in ``-O``, in small letters."""
+        return [name for name in self._word(1).split(",") if name]
+
+    @property
+    def heading(self) -> str:
+        """Return what stands above its texts."""
+        return self._word(2)
+
+    def _word(self, place: int) -> str:
+        word = self.title.split()[place]
+        return "" if word == "-" else word
+
     def text(self, row: Row, width: int) -> str:
         """Return the text for a row, in a field of a width, which is 0 if it has none."""
         del width
         return self.read(row)
+
+
+AnyColumn = TypeVar("AnyColumn", bound=Column[Any])
+
+
+def by_letter(columns: Iterable[AnyColumn]) -> dict[str, AnyColumn]:
+    """Return the fields of ``-o``."""
+    return {column.letter: column for column in columns if column.letter}
+
+
+def by_name(columns: Iterable[AnyColumn]) -> dict[str, AnyColumn]:
+    """Return the fields of ``-O``, by their names in small letters."""
+    return {name: column for column in columns for name in column.names}
+
+
+def fixed(title: str, text: str) -> Column[Any]:
+    """Return a field of what is not simulated: all have nothing, or the usual, of it."""
+    return Column(title, lambda _: text)
+
+
+def alike(_: object) -> int:
+    """Sort by nothing: rows are alike, or Slurm does not sort by it either."""
+    return 0
+
+
+def first_node_key(node_list: str) -> tuple[Any, ...]:
+    """Sort by the first node of a host list; what has none comes first."""
+    names = expand(node_list)
+    return (1, min(map(sort_key_of, names))) if names else (0,)
 
 
 @attrs.frozen(kw_only=True)
@@ -103,12 +157,8 @@ class Layout(Generic[Row]):
         return attrs.evolve(self, fields=tuple(field.fitted(rows) for field in self.fields))
 
 
-def _nothing(_: Any) -> str:
-    return ""
-
-
 def _literal(text: str) -> Field[Any]:
-    return Field(column=Column("", _nothing), suffix=text)
+    return Field(column=fixed("- - -", ""), suffix=text)
 
 
 def bounded_width(digits: str) -> int:

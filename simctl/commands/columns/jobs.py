@@ -1,12 +1,26 @@
-"""What squeue can show of a job: the letters of -o."""
+"""What squeue can show of a job: the letters of -o, and the names of -O."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import attrs
 
-from simctl.commands.columns.formats import STANDARD, Clock, Column, checked_time, with_unit
+from simctl.commands.columns.formats import (
+    STANDARD,
+    Clock,
+    Column,
+    alike,
+    by_letter,
+    by_name,
+    checked_time,
+    first_node_key,
+    fixed,
+    run_time,
+    with_unit,
+)
 from simctl.commands.columns.job_states import state_letters, state_text
 from simctl.wire.arrays import format_tasks
+from simctl.wire.hostlist import expand
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.info import JobInfo
 from simctl.wire.resources import ALL_MEMORY
@@ -89,13 +103,7 @@ def _exec_host(row: JobRow) -> str:
     info = row.info
     if not info.batch:
         return info.submit_host or "n/a"
-    return (info.node_list and _first_node(info.node_list)) or "n/a"
-
-
-def _first_node(node_list: str) -> str:
-    from simctl.wire.hostlist import expand  # noqa: PLC0415 - few ask for it
-
-    return expand(node_list)[0]
+    return expand(info.node_list)[0] if info.node_list else "n/a"
 
 
 def time_left_s(row: JobRow) -> int:
@@ -144,63 +152,222 @@ def _tres_per_node(row: JobRow) -> str:
     return ",".join(f"gres:{name}:{count}" for name, count in row.info.gres.items()) or "N/A"
 
 
-LETTERS: Final[dict[str, Column[JobRow]]] = {
-    "a": Column("ACCOUNT", lambda row: or_null(row.info.account)),
-    "A": Column("JOBID", lambda row: str(row.info.job_id)),
-    "b": Column("TRES_PER_NODE", _tres_per_node),
-    "B": Column("EXEC_HOST", _exec_host),
-    "c": Column("MIN_CPUS", lambda row: with_unit(row.info.min_cpus_per_node, convert=row.convert)),
-    "C": Column("CPUS", lambda row: str(row.info.num_cpus)),
-    "d": Column("MIN_TMP_DISK", lambda _: "0"),
-    "D": Column("NODES", lambda row: str(row.info.num_nodes)),
-    "e": Column("END_TIME", _end_time),
-    "E": Column("DEPENDENCY", lambda row: or_null(row.info.dependency)),
-    "f": Column("FEATURES", lambda row: or_null(row.info.features)),
-    "F": Column("ARRAY_JOB_ID", lambda row: str(row.array_id)),
-    "g": Column("GROUP", lambda row: row.group),
-    "G": Column("GROUP", lambda row: str(row.info.group_id)),
-    "h": Column("OVER_SUBSCRIBE", lambda row: row.info.sharing),
-    "H": Column("SOCKETS_PER_NODE", lambda _: "*"),
-    "i": Column("JOBID", shown_id),
-    "I": Column("CORES_PER_SOCKET", lambda _: "*"),
-    "j": Column("NAME", lambda row: row.info.name),
-    "J": Column("THREADS_PER_CORE", lambda _: "*"),
-    "k": Column("COMMENT", lambda row: or_null(row.info.comment)),
-    "K": Column("ARRAY_TASK_ID", _task_id),
-    "l": Column("TIME_LIMIT", _time_limit, cut=False),
-    "L": Column("TIME_LEFT", lambda row: _limit(time_left_s(row)), cut=False),
-    "m": Column("MIN_MEMORY", lambda row: with_unit(memory_mb(row.info), "M", convert=row.convert)),
-    "M": Column("TIME", lambda row: checked_time(row.info.run_s), cut=False),
-    "n": Column("REQ_NODES", lambda row: row.info.required_nodes, cut=False),
-    "N": Column("NODELIST", lambda row: row.info.node_list, cut=False, cut_heading=False),
-    "o": Column("COMMAND", lambda row: or_null(row.info.command)),
-    "O": Column("CONTIGUOUS", lambda _: "0"),
-    "p": Column("PRIORITY", lambda row: f"{row.info.priority / _PRIORITIES:.14f}"),
-    "P": Column("PARTITION", lambda row: row.partition),
-    "q": Column("QOS", lambda row: or_null(row.info.qos)),
-    "Q": Column("PRIORITY", lambda row: str(row.info.priority)),
-    "r": Column("REASON", lambda row: row.reason),
-    "R": Column("NODELIST(REASON)", _reason_list, cut=False, cut_heading=False),
-    "s": Column("", lambda _: ""),
-    "S": Column("START_TIME", lambda row: row.clock.moment(row.info.start_s)),
-    "t": Column("ST", lambda row: state_letters(row.info.state)),
-    "T": Column("STATE", lambda row: state_text(row.info.state)),
-    "u": Column("USER", lambda row: row.info.user),
-    "U": Column("UID", lambda row: str(row.info.user_id)),
-    "v": Column("RESERVATION", lambda row: or_null(row.info.reservation)),
-    "V": Column("SUBMIT_TIME", lambda row: row.clock.moment(row.info.submit_s)),
-    "w": Column("WCKEY", lambda row: or_null(row.info.wckey)),
-    "W": Column("LICENSES", lambda row: or_null(row.info.licenses)),
-    "x": Column("EXC_NODES", lambda row: row.info.excluded_nodes, cut=False),
-    "X": Column("CORE_SPEC", lambda _: "N/A"),
-    "y": Column("NICE", lambda row: str(row.info.nice)),
-    "Y": Column(
-        "SCHEDNODES",
-        lambda row: or_null(row.info.planned_nodes),
+def _time_left(row: JobRow) -> str:
+    return _limit(time_left_s(row))
+
+
+def _time_used(row: JobRow) -> str:
+    return checked_time(row.info.run_s)
+
+
+def _min_cpus(row: JobRow) -> str:
+    return with_unit(row.info.min_cpus_per_node, convert=row.convert)
+
+
+def _min_memory(row: JobRow) -> str:
+    return with_unit(memory_mb(row.info), "M", convert=row.convert)
+
+
+def _submit_host(row: JobRow) -> str:
+    return row.info.node_list if row.info.batch else row.info.submit_host
+
+
+def _id(row: JobRow) -> tuple[int, int]:
+    if row.task == NO_VAL:
+        return row.info.job_id, NO_VAL
+    return row.array_id, row.task
+
+
+def _normalized(row: JobRow) -> str:
+    return f"{row.info.priority / _PRIORITIES:.14f}"
+
+
+def _tier_and_priority(row: JobRow) -> tuple[int, int]:
+    return row.tier, row.info.priority
+
+
+def _tres(row: JobRow) -> str:
+    """Return what it has or asks for, of the resources that are counted."""
+    info = row.info
+    nodes = info.num_nodes if info.node_list else info.min_nodes
+    memory = with_unit(info.total_memory_mb, "M", convert=row.convert)
+    parts = [f"cpu={info.num_cpus}", f"node={nodes}", f"billing={info.billing}"]
+    if info.total_memory_mb:
+        parts.insert(1, f"mem={memory}")
+    for name, size_mb in info.tres.items():
+        parts.append(f"{name}={with_unit(size_mb, 'M', convert=row.convert)}")
+    return ",".join(parts)
+
+
+def _pending_s(row: JobRow) -> int:
+    info = row.info
+    started = info.start_s if info.state.base is not JobBase.PENDING else 0
+    return max(0, (started or row.now_s) - info.submit_s)
+
+
+def _sorted(title: str, read: Callable[[JobRow], Any], **more: bool) -> Column[JobRow]:
+    """Return a field that shows what it is sorted by."""
+    return Column(title, lambda row: str(read(row)), sort=read, **more)
+
+
+def _or_null(title: str, read: Callable[[JobInfo], str], **more: Any) -> Column[JobRow]:
+    """Return a field of a text that a job need not have."""
+    return Column(title, lambda row: or_null(read(row.info)), **more)
+
+
+def _moment(title: str, read_s: Callable[[JobInfo], int], **more: Any) -> Column[JobRow]:
+    """Return a field of a moment, which is 0 if there is none."""
+    return Column(title, lambda row: row.clock.moment(read_s(row.info)), **more)
+
+
+def _count(title: str, read: Callable[[JobInfo], int]) -> Column[JobRow]:
+    """Return a field of a number, without a letter."""
+    return Column(title, lambda row: str(read(row.info)))
+
+
+def _std(name: str) -> Column[JobRow]:
+    field = f"std_{name}"
+
+    def read(row: JobRow) -> str:
+        if name == "err" and not row.info.batch:
+            return "N/A"
+        return getattr(row.info, field) or "(null)"
+
+    return Column(f"- std{name} STD{name.upper()}", read)
+
+
+COLUMNS: Final[tuple[Column[JobRow], ...]] = (
+    _or_null("a account ACCOUNT", lambda info: info.account),
+    Column("A jobid JOBID", lambda row: str(row.info.job_id)),
+    Column("b gres,tres-per-node TRES_PER_NODE", _tres_per_node, sort=alike),
+    Column("B batchhost EXEC_HOST", _exec_host, sort=_submit_host),
+    Column("c mincpus MIN_CPUS", _min_cpus, sort=alike),
+    _sorted("C numcpus CPUS", lambda row: row.info.num_cpus),
+    Column("d mintmpdisk MIN_TMP_DISK", lambda _: "0", sort=alike),
+    _sorted("D numnodes NODES", lambda row: row.info.num_nodes),
+    Column("e endtime END_TIME", _end_time, sort=lambda row: row.info.end_s),
+    _or_null("E dependency DEPENDENCY", lambda info: info.dependency),
+    _or_null("f feature FEATURES", lambda info: info.features, sort=alike),
+    Column("F arrayjobid ARRAY_JOB_ID", lambda row: str(row.array_id)),
+    _sorted("g groupname GROUP", lambda row: row.group),
+    _sorted("G groupid GROUP", lambda row: row.info.group_id),
+    Column("h oversubscribe,shared OVER_SUBSCRIBE", lambda row: row.info.sharing, sort=alike),
+    Column("H sockets SOCKETS_PER_NODE", lambda _: "*", sort=alike),
+    Column("i jobarrayid JOBID", shown_id, sort=_id),
+    Column("I cores CORES_PER_SOCKET", lambda _: "*", sort=alike),
+    _sorted("j name NAME", lambda row: row.info.name),
+    Column("J threads THREADS_PER_CORE", lambda _: "*", sort=alike),
+    _or_null("k comment COMMENT", lambda info: info.comment),
+    Column("K arraytaskid ARRAY_TASK_ID", _task_id),
+    Column(
+        "l timelimit TIME_LIMIT", _time_limit, cut=False, sort=lambda row: row.info.time_limit_min
+    ),
+    Column("L timeleft TIME_LEFT", _time_left, cut=False, sort=time_left_s),
+    Column("m minmemory MIN_MEMORY", _min_memory, sort=lambda row: memory_mb(row.info)),
+    Column("M timeused TIME", _time_used, cut=False, sort=lambda row: row.info.run_s),
+    Column("n reqnodes REQ_NODES", lambda row: row.info.required_nodes, cut=False, sort=alike),
+    Column(
+        "N nodelist,nodes NODELIST",
+        lambda row: row.info.node_list,
         cut=False,
         cut_heading=False,
+        sort=lambda row: first_node_key(row.info.node_list),
     ),
-    "z": Column("S:C:T", lambda _: "*:*:*"),
-    "Z": Column("WORK_DIR", lambda row: row.info.work_dir),
-}
-"""The fields of -o."""
+    _or_null("o command COMMAND", lambda info: info.command),
+    Column("O contiguous CONTIGUOUS", lambda _: "0", sort=alike),
+    Column("p priority PRIORITY", _normalized, sort=_tier_and_priority),
+    _sorted("P partition PARTITION", lambda row: row.partition),
+    _or_null("q qos QOS", lambda info: info.qos),
+    Column("Q prioritylong PRIORITY", lambda row: str(row.info.priority), sort=_tier_and_priority),
+    Column("r reason REASON", lambda row: row.reason),
+    Column("R reasonlist NODELIST(REASON)", _reason_list, cut=False, cut_heading=False),
+    Column("s selectjobinfo -", lambda _: ""),
+    _moment("S starttime START_TIME", lambda info: info.start_s),
+    _sorted("t statecompact ST", lambda row: state_letters(row.info.state)),
+    _sorted("T state STATE", lambda row: state_text(row.info.state)),
+    _sorted("u username USER", lambda row: row.info.user),
+    _sorted("U userid UID", lambda row: row.info.user_id),
+    _or_null(
+        "v reservation RESERVATION",
+        lambda info: info.reservation,
+        sort=lambda row: row.info.reservation,
+    ),
+    _moment(
+        "V submittime SUBMIT_TIME", lambda info: info.submit_s, sort=lambda row: row.info.submit_s
+    ),
+    _or_null("w wckey WCKEY", lambda info: info.wckey),
+    _or_null("W licenses LICENSES", lambda info: info.licenses),
+    Column("x - EXC_NODES", lambda row: row.info.excluded_nodes, cut=False),
+    fixed("X corespec CORE_SPEC", "N/A"),
+    Column("y nice NICE", lambda row: str(row.info.nice)),
+    _or_null(
+        "Y schednodes SCHEDNODES", lambda info: info.planned_nodes, cut=False, cut_heading=False
+    ),
+    Column("z sct S:C:T", lambda _: "*:*:*", sort=alike),
+    Column("Z workdir WORK_DIR", lambda row: row.info.work_dir),
+    _moment("- accruetime ACCRUE_TIME", lambda info: info.accrue_s),
+    _or_null("- admin_comment ADMIN_COMMENT", lambda info: info.admin_comment),
+    _or_null("- allocnodes ALLOC_NODES", lambda info: info.submit_host),
+    fixed("- allocsid ALLOC_SID", "0"),
+    fixed("- associd ASSOC_ID", "0"),
+    _count("- batchflag BATCH_FLAG", lambda info: int(info.batch)),
+    fixed("- boardspernode BOARDS_PER_NODE", "N/A"),
+    _or_null("- burstbuffer BURST_BUFFER", lambda info: info.burst_buffer),
+    _or_null("- burstbufferstate BURST_BUFFER_STATE", lambda info: info.burst_buffer_state),
+    Column("- cluster CLUSTER", lambda row: row.cluster),
+    fixed("- clusterfeature CLUSTER_FEATURES", "(null)"),
+    _or_null("- container CONTAINER", lambda info: info.container),
+    _count("- cpus-per-task,cpuspertask CPUS_PER_TASK", lambda info: info.cpus_per_task),
+    fixed("- cpus-per-tres CPUS_PER_TRES", "N/A"),
+    _moment("- deadline DEADLINE", lambda info: info.deadline_s),
+    fixed("- delayboot DELAY_BOOT", "0:00"),
+    Column("- derivedec DERIVED_EC", lambda row: str(row.info.derived_exit_code)),
+    _moment("- eligibletime ELIGIBLE_TIME", lambda info: info.eligible_s),
+    Column("- exit_code EXIT_CODE", lambda row: str(row.info.exit_code)),
+    fixed("- hetjobid,packjobid HET_JOB_ID", "N/A"),
+    fixed("- hetjobidset,packjobidset HET_JOB_ID_SET", "N/A"),
+    fixed("- hetjoboffset,packjoboffset HET_JOB_OFFSET", "N/A"),
+    _moment("- lastschedeval LAST_SCHED_EVAL", lambda info: info.evaluated_s),
+    _count("- maxcpus MAX_CPUS", lambda info: info.num_cpus),
+    _count("- maxnodes MAX_NODES", lambda info: info.max_nodes or info.num_nodes),
+    fixed("- mcslabel MCSLABEL", "N/A"),
+    fixed("- mem-per-tres MEM_PER_TRES", "N/A"),
+    Column("- mintime TIME_MIN", lambda row: run_time(row.info.time_min_min * 60)),
+    fixed("- network NETWORK", "(null)"),
+    fixed("- ntperboard NTASKS_PER_BOARD", "0"),
+    fixed("- ntpercore NTASKS_PER_CORE", "N/A"),
+    _count("- ntpernode NTASKS_PER_NODE", lambda info: info.ntasks_per_node),
+    fixed("- ntpersocket NTASKS_PER_SOCKET", "N/A"),
+    _count("- numtasks,numtask TASKS", lambda info: info.num_tasks),
+    fixed("- origin ORIGIN", "NA"),
+    fixed("- originraw ORIGIN_RAW", "NA"),
+    Column("- pendingtime PENDING_TIME", lambda row: str(_pending_s(row))),
+    _moment("- preempttime PREEMPT_TIME", lambda info: info.preempt_s),
+    fixed("- prefer PREFER", "(null)"),
+    fixed("- profile PROFILE", "NotSet"),
+    fixed("- reboot REBOOT", "0"),
+    fixed("- reqswitch REQ_SWITCH", "0"),
+    _count("- requeue REQUEUE", lambda info: int(info.requeue)),
+    fixed("- resizetime RESIZE_TIME", "N/A"),
+    _count("- restartcnt RESTART_COUNT", lambda info: info.restart_cnt),
+    fixed("- siblingsactive ACTIVE_SIBLINGS", "NA"),
+    fixed("- siblingsactiveraw ACTIVE_SIBLINGS_RAW", "NA"),
+    fixed("- siblingsviable VIABLE_SIBLINGS", "NA"),
+    fixed("- siblingsviableraw VIABLE_SIBLINGS_RAW", "NA"),
+    fixed("- sperboard SOCKETS_PER_BOARD", "0"),
+    _std("err"),
+    _std("in"),
+    _std("out"),
+    _or_null("- system_comment SYSTEM_COMMENT", lambda info: info.system_comment),
+    Column("- tres-alloc,tres TRES_ALLOC", _tres),
+    fixed("- tres-bind TRES_BIND", "N/A"),
+    fixed("- tres-freq TRES_FREQ", "N/A"),
+    fixed("- tres-per-job TRES_PER_JOB", "N/A"),
+    fixed("- tres-per-socket TRES_PER_SOCKET", "N/A"),
+    fixed("- tres-per-task TRES_PER_TASK", "N/A"),
+    fixed("- wait4switch WAIT4SWITCH", "0:00"),
+)
+"""What squeue can show of a job."""
+
+LETTERS: Final = by_letter(COLUMNS)
+NAMES: Final = by_name(COLUMNS)

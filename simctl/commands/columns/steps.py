@@ -4,7 +4,16 @@ from typing import Final
 
 import attrs
 
-from simctl.commands.columns.formats import STANDARD, Clock, Column, checked_time
+from simctl.commands.columns.formats import (
+    STANDARD,
+    Clock,
+    Column,
+    by_letter,
+    by_name,
+    checked_time,
+    first_node_key,
+    fixed,
+)
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.info import StepInfo
 
@@ -44,61 +53,61 @@ def _task(row: StepRow) -> str:
     return str(task) if task != NO_VAL else "N/A"
 
 
-LETTERS: Final[dict[str, Column[StepRow]]] = {
-    "A": Column("TASKS", lambda row: str(row.info.num_tasks)),
-    "b": Column("TRES_PER_NODE", _gres),
-    "i": Column("STEPID", _id),
-    "j": Column("NAME", lambda row: row.info.name),
-    "l": Column("TIME_LIMIT", _limit, cut=False),
-    "M": Column("TIME", lambda row: checked_time(row.info.run_s), cut=False),
-    "N": Column("NODELIST", lambda row: row.info.node_list, cut=False, cut_heading=False),
-    "P": Column("PARTITION", lambda row: row.info.partition),
-    "S": Column("START_TIME", lambda row: row.clock.moment(row.info.start_s)),
-    "u": Column("USER", lambda row: row.info.user),
-    "U": Column("USER", lambda row: str(row.info.user_id)),
-}
-"""The fields of -o."""
-
-_BY_LETTER: Final = {
-    "numtasks": "A",
-    "numtask": "A",
-    "gres": "b",
-    "tres-per-node": "b",
-    "stepid": "i",
-    "stepname": "j",
-    "timelimit": "l",
-    "timeused": "M",
-    "nodes": "N",
-    "partition": "P",
-    "starttime": "S",
-    "username": "u",
-    "userid": "U",
-}
+def _partition(row: StepRow) -> str:
+    return row.info.partition
 
 
-def _fixed(heading: str, text: str) -> Column[StepRow]:
-    return Column(heading, lambda _: text)
+def _user(row: StepRow) -> str:
+    return row.info.user
 
 
-NAMES: Final[dict[str, Column[StepRow]]] = {
-    **{name: LETTERS[letter] for name, letter in _BY_LETTER.items()},
-    "arrayjobid": Column("ARRAY_JOB_ID", lambda row: str(row.info.array_job_id or row.info.job_id)),
-    "arraytaskid": Column("ARRAY_TASK_ID", _task),
-    "cluster": Column("CLUSTER", lambda row: row.cluster),
-    "container": _fixed("CONTAINER", "(null)"),
-    "cpufreq": _fixed("CPU_FREQ", "Dflt-Dflt:Dflt"),
-    "cpus-per-tres": _fixed("CPUS_PER_TRES", "N/A"),
-    "jobid": Column("JOB_ID", lambda row: str(row.info.job_id)),
-    "mem-per-tres": _fixed("MEM_PER_TRES", "N/A"),
-    "network": _fixed("NETWORK", "(null)"),
-    "numcpus": Column("NUM_CPUS", lambda row: str(row.info.num_cpus)),
-    "resvports": _fixed("RESERVED_PORTS", "(null)"),
-    "stepstate": _fixed("STATE", "RUNNING"),
-    "tres-bind": _fixed("TRES_BIND", "N/A"),
-    "tres-freq": _fixed("TRES_FREQ", "N/A"),
-    "tres-per-job": _fixed("TRES_PER_STEP", "N/A"),
-    "tres-per-socket": _fixed("TRES_PER_SOCKET", "N/A"),
-    "tres-per-step": _fixed("TRES_PER_STEP", "N/A"),
-    "tres-per-task": _fixed("TRES_PER_TASK", "N/A"),
-}
-"""The fields of -O, in small letters."""
+COLUMNS: Final[tuple[Column[StepRow], ...]] = (
+    Column("A numtasks,numtask TASKS", lambda row: str(row.info.num_tasks)),
+    Column("b gres,tres-per-node TRES_PER_NODE", _gres),
+    Column("i stepid STEPID", _id, sort=lambda row: (row.info.job_id, row.info.step_id)),
+    Column("j stepname NAME", lambda row: row.info.name),
+    Column("l timelimit TIME_LIMIT", _limit, cut=False, sort=lambda row: row.info.time_limit_min),
+    Column(
+        "M timeused TIME",
+        lambda row: checked_time(row.info.run_s),
+        cut=False,
+        sort=lambda row: row.info.run_s,
+    ),
+    Column(
+        "N nodes NODELIST",
+        lambda row: row.info.node_list,
+        cut=False,
+        cut_heading=False,
+        sort=lambda row: first_node_key(row.info.node_list),
+    ),
+    Column("P partition PARTITION", _partition, sort=_partition),
+    Column(
+        "S starttime START_TIME",
+        lambda row: row.clock.moment(row.info.start_s),
+        sort=lambda row: row.info.start_s,
+    ),
+    Column("u username USER", _user, sort=_user),
+    Column("U userid USER", lambda row: str(row.info.user_id), sort=lambda row: row.info.user_id),
+    Column("- arrayjobid ARRAY_JOB_ID", lambda row: str(row.info.array_job_id or row.info.job_id)),
+    Column("- arraytaskid ARRAY_TASK_ID", _task),
+    Column("- cluster CLUSTER", lambda row: row.cluster),
+    fixed("- container CONTAINER", "(null)"),
+    fixed("- cpufreq CPU_FREQ", "Dflt-Dflt:Dflt"),
+    fixed("- cpus-per-tres CPUS_PER_TRES", "N/A"),
+    Column("- jobid JOB_ID", lambda row: str(row.info.job_id)),
+    fixed("- mem-per-tres MEM_PER_TRES", "N/A"),
+    fixed("- network NETWORK", "(null)"),
+    Column("- numcpus NUM_CPUS", lambda row: str(row.info.num_cpus)),
+    fixed("- resvports RESERVED_PORTS", "(null)"),
+    fixed("- stepstate STATE", "RUNNING"),
+    fixed("- tres-bind TRES_BIND", "N/A"),
+    fixed("- tres-freq TRES_FREQ", "N/A"),
+    fixed("- tres-per-job TRES_PER_STEP", "N/A"),
+    fixed("- tres-per-socket TRES_PER_SOCKET", "N/A"),
+    fixed("- tres-per-step TRES_PER_STEP", "N/A"),
+    fixed("- tres-per-task TRES_PER_TASK", "N/A"),
+)
+"""What squeue can show of a step."""
+
+LETTERS: Final = by_letter(COLUMNS)
+NAMES: Final = by_name(COLUMNS)

@@ -12,7 +12,6 @@ from simctl.commands.asking.showing import (
     clock_s,
     next_round,
 )
-from simctl.commands.columns import job_names
 from simctl.commands.columns import jobs as job_columns
 from simctl.commands.columns import steps as step_columns
 from simctl.commands.columns.formats import (
@@ -115,7 +114,7 @@ async def _show_jobs(call: CommandCall, query: Query) -> None:
     if query.has("verbose"):
         call.out(f"last_update_time={found.now_s} records={len(found.jobs)}")
     usual = _START if query.has("start") else _LONG if query.has("long") else _USUAL
-    layout = _layout(call, query, usual, job_columns.LETTERS, job_names.NAMES)
+    layout = _layout(call, query, usual, job_columns.LETTERS, job_columns.NAMES)
     _head(call, query, layout)
     rows = job_rows(found, query, call.site, tiers)
     order = query.text("sort") or ("S" if query.has("start") else USUAL)
