@@ -20,8 +20,6 @@
 
 /* What frames and records need of the rest of the host. */
 
-void leave_now(int status) { exit(status); }
-
 static void *allocate(size_t size) { return calloc(1, size); }
 static char *duplicate(const char *text) { return strdup(text); }
 struct library library = {.allocate = allocate, .duplicate = duplicate, .release = free};

@@ -15,31 +15,7 @@
 #define FRAMES 64
 #define SHOWN 8
 
-uintptr_t plugin_base;
-static uintptr_t plugin_end;
 static char other_stack[64 * 1024];
-
-static int note_range(struct dl_phdr_info *info, size_t size, void *inside)
-{
-	(void) size;
-	uintptr_t end = 0;
-	for (int k = 0; k < info->dlpi_phnum; k++)
-		if (info->dlpi_phdr[k].p_type == PT_LOAD) {
-			uintptr_t last = info->dlpi_phdr[k].p_vaddr + info->dlpi_phdr[k].p_memsz;
-			end = last > end ? last : end;
-		}
-	if ((uintptr_t) inside < info->dlpi_addr || (uintptr_t) inside >= info->dlpi_addr + end)
-		return 0;
-	plugin_base = info->dlpi_addr;
-	plugin_end = info->dlpi_addr + end;
-	return 1;
-}
-
-void note_plugin_range(const void *inside)
-{
-	if (inside)
-		dl_iterate_phdr(note_range, (void *) inside);
-}
 
 /* The instruction that a signal has interrupted; other frames are places behind a call. */
 static const void *interrupted;

@@ -17,78 +17,8 @@
 #include "host.h"
 #include "library.h"
 
-struct identity me;
-int control = 3;
-bool in_call;
-bool host_forks;
-char calling[128];
-
-static pthread_t main_thread;
 static __thread int calls = -1;		/* where a thread's calls come from that is not the main one */
 static void *plugin;
-static struct frame request;
-static __thread struct frame question;
-
-void leave_now(int status)
-{
-	for (;;)
-		syscall(SYS_exit_group, status);
-}
-
-/* ---- asking the emulator ---- */
-
-int my_socket(void)
-{
-	if (thread_socket >= 0)
-		return thread_socket;
-	return in_call && pthread_equal(pthread_self(), main_thread) ? control : -1;
-}
-
-void forget_socket(void)
-{
-	in_call = false;
-	thread_socket = -1;
-}
-
-struct frame *ask_begin(char what)
-{
-	frame_clear(&question);
-	put_u8(&question, 'U');
-	put_u8(&question, (uint8_t) what);
-	return &question;
-}
-
-void tell(void) { frame_send(my_socket(), &question); }
-
-static void serve_one(char what);
-
-/* While the main thread's call waits, the emulator may want something else of the process. */
-struct frame *ask(void)
-{
-	char what;
-	tell();
-	for (;;) {
-		if (!frame_receive(my_socket(), &question))
-			leave_now(0);
-		what = (char) get_u8(&question);
-		if (what == 'r')
-			break;
-		struct frame other = request;
-		request = question;
-		question = other;
-		serve_one(what);
-	}
-	me.now_us = get_u64(&question);
-	return &question;
-}
-
-void tell_text(char what, uint32_t number, const char *text)
-{
-	struct frame *f = ask_begin(what);
-	put_u32(f, number);
-	put_text(f, text);
-	tell();
-}
 
 /* ---- one call ---- */
 
@@ -170,17 +100,6 @@ static void take_argument(struct argument *a)
 	default:
 		leave_now(96);
 	}
-}
-
-bool is_readable(const void *address)
-{
-	int ends[2];
-	if (pipe(ends))
-		return false;
-	bool found = write(ends[1], address, 1) == 1;
-	close(ends[0]);
-	close(ends[1]);
-	return found;
 }
 
 /* Give back what a function wrote into room of unknown form: bytes, and the text they point to. */
@@ -343,7 +262,7 @@ static void fork_off(void)
 	if (child == 0) {
 		close(control);
 		control = own;
-		main_thread = pthread_self();
+		this_is_the_main_thread();
 		if (in_call) {
 			/* It was forked while a call waited, of which nothing is in the child. */
 			in_call = false;
@@ -495,7 +414,8 @@ int main(int argc, char **argv)
 	unsetenv("SIMCTL_HOST_AGAIN");
 	control = atoi(argv[1]);
 	hang_on(atoi(argv[2]));
-	main_thread = pthread_self();
+	this_is_the_main_thread();
+	serve_meanwhile = serve_one;
 	signal(SIGCHLD, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

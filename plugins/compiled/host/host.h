@@ -45,8 +45,10 @@ void frame_clear(struct frame *f);
 void frame_send(int socket, struct frame *f);
 void frame_send_with(int socket, struct frame *f, int fd);
 bool frame_receive(int socket, struct frame *f);
+/* End the process, whatever the plugin has put in the way. */
+void leave_now(int status) __attribute__((noreturn));
 
-/* ---- host.c ---- */
+/* ---- asking.c ---- */
 
 struct identity {
 	uint32_t uid, euid;
@@ -59,7 +61,12 @@ extern int control;		/* the emulator's socket of the main thread */
 extern bool in_call;		/* whether the plugin's code runs in the main thread */
 extern bool host_forks;		/* whether it is the host itself that forks */
 extern char calling[128];	/* name of the function that runs */
+extern __thread int thread_socket;	/* of a thread that is not the main one; else -1 */
+extern struct frame request;	/* what the emulator wants of the process */
+/* While the main thread's call waits, the emulator may want something else: this serves it. */
+extern void (*serve_meanwhile)(char what);
 
+void this_is_the_main_thread(void);
 /* The socket on which the calling thread may ask; -1 where it may not. */
 int my_socket(void);
 /* Begin a question to the emulator, ask it, and return its answer (valid until the next one). */
@@ -70,7 +77,6 @@ void tell(void);
 void tell_text(char what, uint32_t number, const char *text);
 /* In a child of the plugin's: the socket is its parent's. */
 void forget_socket(void);
-void leave_now(int status) __attribute__((noreturn));
 
 /* ---- record.c: records of Slurm's own, which the emulator has laid out ---- */
 
@@ -92,7 +98,6 @@ void leave_child(int status);
 
 /* ---- threads.c ---- */
 
-extern __thread int thread_socket;
 extern __thread bool making_thread;
 /* Begin a thread of the host's own. */
 int begin_thread(pthread_t *thread, void *(*body)(void *), void *argument);
@@ -104,8 +109,6 @@ void raise_fence(void);
 
 /* ---- crash.c ---- */
 
-extern uintptr_t plugin_base;	/* where the plugin was loaded */
-void note_plugin_range(const void *inside);
 extern bool under_sanitizer;	/* whose report makes system calls of its own */
 void catch_crashes(void);
 void listen_to_sanitizer(void);
@@ -113,6 +116,8 @@ void last_words(const char *what, int number, const void *address, void *const *
 
 /* ---- watch.c: what a call does with the plugin's .data and .bss, and what objects hold ---- */
 
+extern uintptr_t plugin_base, plugin_end;	/* where the plugin was loaded */
+void note_plugin_range(const void *inside);
 void watch_begin(bool accesses_too);
 void watch_end(struct frame *f);
 /* Take in a fault that watching has caused; tell whether it was one. */

@@ -11,7 +11,6 @@
 
 #include "host.h"
 
-__thread int thread_socket = -1;
 __thread bool making_thread;
 
 #define FOR_EVER UINT64_MAX

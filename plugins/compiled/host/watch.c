@@ -23,12 +23,46 @@ struct range {
 	uintptr_t start, end;
 };
 
+uintptr_t plugin_base, plugin_end;
 static struct range segments[MOST_SEGMENTS];
 static int count;
 static bool watching;
 static bool stepping;
 static uint64_t accesses[MOST_ACCESSES];	/* twice the offset, and 1 for a write */
 static int noted;
+
+static int note_range(struct dl_phdr_info *info, size_t size, void *inside)
+{
+	(void) size;
+	uintptr_t end = 0;
+	for (int k = 0; k < info->dlpi_phnum; k++)
+		if (info->dlpi_phdr[k].p_type == PT_LOAD) {
+			uintptr_t last = info->dlpi_phdr[k].p_vaddr + info->dlpi_phdr[k].p_memsz;
+			end = last > end ? last : end;
+		}
+	if ((uintptr_t) inside < info->dlpi_addr || (uintptr_t) inside >= info->dlpi_addr + end)
+		return 0;
+	plugin_base = info->dlpi_addr;
+	plugin_end = info->dlpi_addr + end;
+	return 1;
+}
+
+void note_plugin_range(const void *inside)
+{
+	if (inside)
+		dl_iterate_phdr(note_range, (void *) inside);
+}
+
+bool is_readable(const void *address)
+{
+	int ends[2];
+	if (pipe(ends))
+		return false;
+	bool found = write(ends[1], address, 1) == 1;
+	close(ends[0]);
+	close(ends[1]);
+	return found;
+}
 
 /* Note the writable pages of the plugin; what the loader has made read-only again is left alone. */
 static int find_segments(struct dl_phdr_info *info, size_t size, void *unused)
