@@ -177,6 +177,41 @@ def test_each_rule_at_rest_notices_its_damage(name: str, damage: Callable[[World
     assert found[1]
 
 
+KILLED = "2m, fault: {crash: stepd 2.0@n1}"
+CRASHED = "1m, fault: {crash: n1}", "70s, fault: {start: n1}"
+
+
+@pytest.mark.parametrize(
+    ("faults", "excused"),
+    [
+        ((KILLED,), True),
+        ((*CRASHED, KILLED), True),
+        ((KILLED, "3m, fault: {crash: n1}", "4m, fault: {start: n1}"), False),
+        (CRASHED, False),
+    ],
+)
+def test_what_a_killed_step_daemon_left_on_a_card_is_excused_until_its_node_crashes(
+    faults: tuple[str, ...], excused: bool
+) -> None:
+    """A crash empties the card and leaves nothing; who is killed after it may leave a program."""
+    text = QUIET.partition("timeline")[0] + "slurm_conf: {SwitchType: switch/elan}\ntimeline:\n"
+    entries = (
+        "58s, as: alice, run: srun -N2 sleep 5",
+        "100s, as: alice, run: srun -N2 sleep 300",
+        *faults,
+        "50m, as: root, run: scontrol update nodename=n1 state=resume",
+        "1h, stay: true",
+    )
+    text += "".join(f"  - {{at: {entry}}}\n" for entry in entries)
+    world = World(read_scenario(text, file="s.yaml"))
+    world.trace.add_sink(world.events.append)
+    world.run()
+    rule = next(each for each in RULES if each.name == "cards-empty")
+    assert list(rule.check(AtRest(world))) == []
+    world.disk.write("/run/qsnet/prg/7", "1001 1 2", host="n1")
+    assert bool(list(rule.check(AtRest(world)))) is not excused
+
+
 def test_what_is_left_after_the_daemons_have_stopped_is_told() -> None:
     """The rules that look at the end: who gave up, what goes on, what a switch has given away."""
     text = (

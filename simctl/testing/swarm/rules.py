@@ -95,23 +95,35 @@ class AtRest:
 
     @cached_property
     def killed(self) -> frozenset[str]:
-        """Return the nodes on which a step daemon was killed, with what it had yet to put away."""
-        return frozenset(
-            str(event.node)
-            for event in self.events
-            if event.name == "exit" and event.daemon == "slurmstepd" and event.rc == SIGKILL
-        )
+        """Return the nodes on which a step daemon was killed, with what it had yet to put away.
+
+        A node that crashes forgets what was left on it; whom it kills could put nothing away.
+        """
+        killed: set[str] = set()
+        down: set[str] = set()
+        for event in self.events:
+            node = str(event.node)
+            if crashed := _crashed(event):
+                killed.discard(crashed)
+                down.add(crashed)
+            elif event.name != "exit":
+                down.discard(node)
+            elif event.daemon == "slurmstepd" and event.rc == SIGKILL and node not in down:
+                killed.add(node)
+        return frozenset(killed)
 
     @cached_property
     def crashed(self) -> frozenset[str]:
         """Return the nodes that crashed."""
-        return frozenset(
-            str(event.args["fault"]).split()[1]
-            for event in self.events
-            if event.name == "fault"
-            and event.args is not UNSET
-            and str(event.args["fault"]).startswith("crash ")
-        )
+        return frozenset(filter(None, map(_crashed, self.events)))
+
+
+def _crashed(event: Event) -> str:
+    """Return whom a fault lets crash; empty for any other event."""
+    if event.name != "fault" or event.args is UNSET:
+        return ""
+    form, *whom = str(event.args["fault"]).split()
+    return whom[0] if form == "crash" else ""
 
 
 Check = Callable[[AtRest], Iterator[str]]
