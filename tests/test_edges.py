@@ -184,7 +184,7 @@ LIMITS: dict[str, Limit] = {
         ends,
         {0: [90], 1: [150], 2: [210]},
     ),
-    "a minute's limit and OverTimeLimit's minute: who ends by itself until then is COMPLETED": Limit(
+    "a minute's limit and OverTimeLimit's minute: who ends until then is COMPLETED": Limit(
         lambda n: timeline(f"0 alice sbatch -t1 --wrap 'sleep {n}'", head=conf(OverTimeLimit=1)),
         lambda ran: ran.job()[0],
         {59: "COMPLETED", 61: "COMPLETED", 119: "COMPLETED", 120: "TIMEOUT", 121: "TIMEOUT"},
