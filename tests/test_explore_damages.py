@@ -22,7 +22,8 @@ from simctl.kernel.line import Line
 from simctl.kernel.schedules import InTurn, Priorities, Replay, ScheduleError, SeededRandom
 from simctl.kernel.token import Token
 from simctl.runners.work import Where
-from simctl.scenario.model import FailFault, FaultEntry, When
+from simctl.scenario.faults import FailFault
+from simctl.scenario.model import FaultEntry, When
 from simctl.testing.explore import exhaustive, faults, found, plan, reduction, shrink, workers
 from simctl.testing.explore.exhaustive import Exhaustive, outcome
 from simctl.testing.explore.found import Target, pursue

@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simctl.scenario.faults import Crash, FailFault, NodeTarget, RaiseFault, Start
 from simctl.scenario.load import FIELDS, load_scenario, read_scenario
 from simctl.scenario.model import (
     At,
     ConfEntry,
-    CrashFault,
-    FailFault,
     FaultEntry,
     JobExpect,
     OrderExpect,
-    RaiseFault,
     RunEntry,
     Scenario,
-    StartFault,
     When,
     behaviour,
 )
@@ -133,9 +130,9 @@ def test_the_timeline_reads_as_it_is_meant() -> None:
     assert isinstance(third.moment, When)
     assert third.moment.each
     assert isinstance(third, FaultEntry)
-    assert third.fault == CrashFault(node="n2")
+    assert third.fault == Crash(target=NodeTarget("n2"))
     assert [type(entry.fault) for entry in faults if isinstance(entry, FaultEntry)] == [
-        StartFault,
+        Start,
         FailFault,
         RaiseFault,
     ]

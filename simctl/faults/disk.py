@@ -1,11 +1,11 @@
 """What goes wrong with files and disks: damage, no room, nothing that could be changed."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from simctl.faults.daemons import Daemons
+from simctl.faults.daemons import Daemons, Deeds
 from simctl.kernel.disk import flipped
-from simctl.scenario.model import CorruptFault, DiskFault, Fault
+from simctl.scenario.faults import CorruptFault, DiskFault
 from simctl.wire.state_files import VERSION, with_header
 
 _FOREIGN: Final = "elsewhere"
@@ -23,7 +23,7 @@ class DiskInjector:
         self._seed = seed
         self._flips = 0
         self._until_us: dict[str, int] = {}
-        self.deeds: dict[type[Fault], Callable[[Any, str], None]] = {
+        self.deeds: Deeds = {
             CorruptFault: self._corrupt,
             DiskFault: self._disk,
         }

@@ -8,7 +8,7 @@ from simctl.ctld.recovery.pings import ping_in_earnest
 from simctl.ctld.recovery.restart import StopDue
 from simctl.ctld.state.notices import NodeGivenUp
 from simctl.faults.backup import Backup
-from simctl.faults.daemons import Daemons
+from simctl.faults.daemons import Daemons, Deeds, Kind
 from simctl.faults.disk import DiskInjector
 from simctl.faults.nodes import NodeInjector
 from simctl.faults.services import ServiceInjector
@@ -17,23 +17,22 @@ from simctl.kernel.faults import CallFault, CallFaults
 from simctl.kernel.links import LinkFault, Links, luck
 from simctl.kernel.procs import Host, Process
 from simctl.nodes.slurmd import Slurmd
-from simctl.scenario.model import (
-    CrashController,
-    CrashFault,
+from simctl.scenario.faults import (
+    OF_DAEMONS,
+    ControllerTarget,
+    Crash,
     CutFault,
     FailFault,
     Fault,
-    FaultEntry,
     HangFault,
     MessageFault,
+    NodeTarget,
     RaiseFault,
-    RestartFault,
-    RestartSlurmd,
-    StartController,
-    StartFault,
-    StartSlurmd,
-    StopController,
+    Restart,
+    Start,
+    Stop,
 )
+from simctl.scenario.model import FaultEntry
 from simctl.wire.credentials import damaged
 from simctl.wire.errno import errno_number
 from simctl.wire.hosts import CONTROLLER
@@ -63,16 +62,16 @@ class FaultInjector:
         self._seed = seed
         self._struck = 0
         self.nodes = NodeInjector(daemons, self._miss)
-        self._deeds: dict[type[Fault], Callable[[Any, str], None]] = {
+        self._deeds: Deeds = {
             FailFault: self._fail,
             RaiseFault: self._raise,
             HangFault: self._hang,
-            CrashFault: self._crash,
-            StartFault: self._start,
-            RestartFault: self._restart,
-            StopController: self._stop_controller,
-            CrashController: self._crash_controller,
-            StartController: self._start_controller,
+            (Crash, NodeTarget): self._crash,
+            (Start, NodeTarget): self._start,
+            (Restart, ControllerTarget): self._restart,
+            (Stop, ControllerTarget): self._stop_controller,
+            (Crash, ControllerTarget): self._crash_controller,
+            (Start, ControllerTarget): self._start_controller,
             CutFault: self._cut,
             MessageFault: self._strike,
             **self.nodes.deeds,
@@ -85,10 +84,10 @@ class FaultInjector:
     def happen(self, entry: FaultEntry) -> None:
         """Let the fault of an entry happen now."""
         self._trace.note("fault", "fault", args={"fault": entry.text})
-        if self._over and isinstance(entry.fault, _STARTS):
+        if self._over and isinstance(entry.fault, Start | Restart):
             self._miss(entry.text, "the run is over, and the daemons stop")
         else:
-            self._deeds[type(entry.fault)](entry.fault, entry.text)
+            self._deeds[_kind(entry.fault)](entry.fault, entry.text)
 
     def _miss(self, text: str, why: str) -> None:
         """Tell that a fault has met nobody: nothing comes of it."""
@@ -126,20 +125,22 @@ class FaultInjector:
 
     # Nodes.
 
-    def _crash(self, fault: CrashFault, text: str) -> None:
-        if self._daemons.hosts[fault.node].up:
-            self.crash(fault.node)
+    def _crash(self, fault: Crash[NodeTarget], text: str) -> None:
+        node = fault.target.name
+        if self._daemons.hosts[node].up:
+            self.crash(node)
             ctld = self._daemons.ctld
             if fault.noticed and not ctld.process.exited:
-                ctld.mailbox.post(NodeGivenUp(node=fault.node))
+                ctld.mailbox.post(NodeGivenUp(node=node))
         else:
-            self._miss(text, f"{fault.node} is down")
+            self._miss(text, f"{node} is down")
 
-    def _start(self, fault: StartFault, text: str) -> None:
-        if self._daemons.hosts[fault.node].up:
-            self._miss(text, f"{fault.node} is up")
+    def _start(self, fault: Start[NodeTarget], text: str) -> None:
+        node = fault.target.name
+        if self._daemons.hosts[node].up:
+            self._miss(text, f"{node} is up")
         else:
-            self.start_node(fault.node, clean=fault.clean)
+            self.start_node(node, clean=fault.clean)
 
     def crash(self, name: str) -> None:
         """Take a node down with all its processes, one a turn, in pid order."""
@@ -169,31 +170,32 @@ class FaultInjector:
 
     # slurmctld.
 
-    def _restart(self, fault: RestartFault, _: str) -> None:
+    def _restart(self, fault: Restart[ControllerTarget], _: str) -> None:
         """Let slurmctld stop and start again; until then nobody can connect to it."""
         again_us = self._kernel.now_us + fault.for_us
         self.stop_controller(again_us)
         self._kernel.call_at(again_us, lambda _: self.start_controller(), None)
 
-    def _stop_controller(self, fault: StopController, text: str) -> None:
-        if self.backup is not None and fault.host == self.backup.host.name:
+    def _stop_controller(self, fault: Stop[ControllerTarget], text: str) -> None:
+        host = fault.target.host
+        if self.backup is not None and host == self.backup.host.name:
             self._end_standby(text, 0)
-        elif self._is_there(fault.host, text):
+        elif self._is_there(host, text):
             self.stop_controller()
 
-    def _crash_controller(self, fault: CrashController, text: str) -> None:
-        backup = self.backup
-        if backup is not None and fault.host == backup.host.name and not backup.in_control:
+    def _crash_controller(self, fault: Crash[ControllerTarget], text: str) -> None:
+        backup, host = self.backup, fault.target.host
+        if backup is not None and host == backup.host.name and not backup.in_control:
             self._end_standby(text, _KILLED)
-        elif self._is_there(fault.host, text):
+        elif self._is_there(host, text):
             self.crash_controller(saved=fault.saved)
 
-    def _start_controller(self, fault: StartController, text: str) -> None:
-        backup = self.backup
-        if backup is None or fault.host != backup.host.name:
+    def _start_controller(self, fault: Start[ControllerTarget], text: str) -> None:
+        backup, host = self.backup, fault.target.host
+        if backup is None or host != backup.host.name:
             self.start_controller(clean=fault.clean)
         elif backup.stands_by or backup.in_control:
-            self._miss(text, f"{fault.host} is there")
+            self._miss(text, f"{host} is there")
         else:
             backup.start()
 
@@ -358,7 +360,8 @@ class FaultInjector:
         self._fabric.disturbed = bool(self._fabric.cuts)
 
 
-_STARTS: Final = (RestartFault, RestartSlurmd, StartController, StartFault, StartSlurmd)
+def _kind(fault: Fault) -> Kind:
+    return (type(fault), type(fault.target)) if isinstance(fault, OF_DAEMONS) else type(fault)
 
 
 def _end_crashed(process: Process) -> None:

@@ -1,23 +1,22 @@
 """What goes wrong on a node: its daemons and tasks die, stop and start, each by itself."""
 
 from collections.abc import Callable
-from typing import Any
 
 from simctl.ctld.nodes.reachability import watch_unreachable
 from simctl.ctld.recovery.missing import watch
-from simctl.faults.daemons import Daemons
+from simctl.faults.daemons import Daemons, Deeds
 from simctl.kernel.procs import SIGKILL
 from simctl.nodes.leftovers import Leftovers
 from simctl.nodes.slurmd import Slurmd
 from simctl.nodes.spool import StepKey
-from simctl.scenario.model import (
-    CrashSlurmd,
-    CrashStepd,
-    CrashTask,
-    Fault,
-    RestartSlurmd,
-    StartSlurmd,
-    StopSlurmd,
+from simctl.scenario.faults import (
+    Crash,
+    Restart,
+    SlurmdTarget,
+    Start,
+    StepdTarget,
+    Stop,
+    TaskTarget,
 )
 from simctl.stepd.suspend import TasksSignalled
 
@@ -29,19 +28,20 @@ class NodeInjector:
         self._daemons = daemons
         self._missed = missed
         self._kernel = daemons.site.kernel
-        self.deeds: dict[type[Fault], Callable[[Any, str], None]] = {
-            CrashSlurmd: self._crash_slurmd,
-            StopSlurmd: self._stop_slurmd,
-            StartSlurmd: self._start_slurmd,
-            RestartSlurmd: self._restart_slurmd,
-            CrashStepd: self._crash_stepd,
-            CrashTask: self._crash_task,
+        self.deeds: Deeds = {
+            (Crash, SlurmdTarget): self._crash_slurmd,
+            (Stop, SlurmdTarget): self._stop_slurmd,
+            (Start, SlurmdTarget): self._start_slurmd,
+            (Restart, SlurmdTarget): self._restart_slurmd,
+            (Crash, StepdTarget): self._crash_stepd,
+            (Crash, TaskTarget): self._crash_task,
         }
 
     # slurmd.
 
-    def _running(self, node: str, text: str) -> Slurmd | None:
+    def _running(self, target: SlurmdTarget, text: str) -> Slurmd | None:
         """Return the slurmd of a node, if one runs there that has not been told to stop."""
+        node = target.node
         slurmd = self._daemons.slurmds[node]
         if not self._daemons.hosts[node].up:
             self._missed(text, f"{node} is down")
@@ -51,8 +51,8 @@ class NodeInjector:
             return slurmd
         return None
 
-    def _crash_slurmd(self, fault: CrashSlurmd, text: str) -> None:
-        slurmd = self._running(fault.node, text)
+    def _crash_slurmd(self, fault: Crash[SlurmdTarget], text: str) -> None:
+        slurmd = self._running(fault.target, text)
         if slurmd is not None:
             self.end_slurmd(slurmd)
 
@@ -61,10 +61,10 @@ class NodeInjector:
         self._silent(slurmd.host.name)
         slurmd.die()
 
-    def _stop_slurmd(self, fault: StopSlurmd, text: str) -> None:
-        slurmd = self._running(fault.node, text)
+    def _stop_slurmd(self, fault: Stop[SlurmdTarget], text: str) -> None:
+        slurmd = self._running(fault.target, text)
         if slurmd is not None:
-            self._silent(fault.node)
+            self._silent(slurmd.host.name)
             slurmd.shut_down()
 
     def _silent(self, node: str) -> None:
@@ -72,21 +72,22 @@ class NodeInjector:
         self._daemons.site.fabric.down_since_us[node] = self._kernel.now_us
         watch_unreachable(self._daemons.ctld)
 
-    def _start_slurmd(self, fault: StartSlurmd, text: str) -> None:
-        old = self._daemons.slurmds[fault.node]
-        if not self._daemons.hosts[fault.node].up:
-            self._missed(text, f"{fault.node} is down: start the node")
+    def _start_slurmd(self, fault: Start[SlurmdTarget], text: str) -> None:
+        node = fault.target.node
+        old = self._daemons.slurmds[node]
+        if not self._daemons.hosts[node].up:
+            self._missed(text, f"{node} is down: start the node")
         elif old.mailbox.open:
-            self._missed(text, f"a slurmd runs on {fault.node}")
+            self._missed(text, f"a slurmd runs on {node}")
         elif old.at_end is not None and not old.process.exited:
-            self._missed(text, f"a slurmd is about to start on {fault.node}")
+            self._missed(text, f"a slurmd is about to start on {node}")
         else:
             self._start_after(old, clean=fault.clean)
 
-    def _restart_slurmd(self, fault: RestartSlurmd, text: str) -> None:
-        slurmd = self._running(fault.node, text)
+    def _restart_slurmd(self, fault: Restart[SlurmdTarget], text: str) -> None:
+        slurmd = self._running(fault.target, text)
         if slurmd is not None:
-            self._silent(fault.node)
+            self._silent(slurmd.host.name)
             slurmd.shut_down()
             due_us = self._kernel.now_us + fault.for_us
             self._kernel.call_at(due_us, self._start_again, slurmd)
@@ -113,14 +114,15 @@ class NodeInjector:
 
     # Step daemons and tasks.
 
-    def _crash_stepd(self, fault: CrashStepd, text: str) -> None:
-        spool = self._daemons.slurmds[fault.node].spool
-        key = (fault.job_id, fault.step_id)
+    def _crash_stepd(self, fault: Crash[StepdTarget], text: str) -> None:
+        target = fault.target
+        spool = self._daemons.slurmds[target.node].spool
+        key = (target.job_id, target.step_id)
         socket = spool.sockets.get(key)
         if socket is None or socket.mailbox.process.exited:
-            self._missed(text, f"no such step daemon runs on {fault.node}")
+            self._missed(text, f"no such step daemon runs on {target.node}")
         else:
-            self.end_stepd(fault.node, key)
+            self.end_stepd(target.node, key)
 
     def end_stepd(self, node: str, key: StepKey) -> None:
         """Let the step daemon of a step end at once."""
@@ -139,15 +141,16 @@ class NodeInjector:
         ctld = self._daemons.ctld
         watch(ctld, ctld.nodes_by_name[node])
 
-    def _crash_task(self, fault: CrashTask, text: str) -> None:
-        key = (fault.job_id, fault.step_id)
+    def _crash_task(self, fault: Crash[TaskTarget], text: str) -> None:
+        target = fault.target
+        key = (target.job_id, target.step_id)
         for slurmd in self._daemons.slurmds.values():
             spool = slurmd.spool
             socket, left = spool.sockets.get(key), spool.left.get(key)
             daemon = socket.daemon if socket is not None else None
             tasks = daemon.tasks if daemon is not None else left.tasks if left is not None else None
             for task in tasks.tasks if tasks is not None else ():
-                if task.rank == fault.rank and not task.ended:
+                if task.rank == target.rank and not task.ended:
                     task.signal(SIGKILL, children=False)
                     if daemon is not None:
                         daemon.mailbox.post(TasksSignalled())

@@ -1,11 +1,10 @@
 """What goes wrong with what Slurm does for users: accounting away or late, a job preempted."""
 
 from collections.abc import Callable
-from typing import Any
 
 from simctl.ctld.state.notices import PreemptAsked
-from simctl.faults.daemons import Daemons
-from simctl.scenario.model import AccountingFault, Fault, PreemptFault
+from simctl.faults.daemons import Daemons, Deeds
+from simctl.scenario.faults import AccountingFault, PreemptFault
 
 
 class ServiceInjector:
@@ -15,7 +14,7 @@ class ServiceInjector:
         self._daemons = daemons
         self._miss = miss
         self._faults = 0
-        self.deeds: dict[type[Fault], Callable[[Any, str], None]] = {
+        self.deeds: Deeds = {
             AccountingFault: self._accounting,
             PreemptFault: self._preempt,
         }

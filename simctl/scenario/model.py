@@ -5,16 +5,15 @@ from collections.abc import Mapping
 import attrs
 
 from simctl.appliance.spec import ApplianceSpec
-from simctl.kernel.links import MessageFaultKind
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
+from simctl.scenario.faults import Fault
 from simctl.scenario.kept_rules import Check, Rule
 from simctl.scenario.positions import Mistake
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
 from simctl.stepd.outcome import DEFAULT_IMAGE
 from simctl.wire.conf.slurm_conf import SlurmConf
-from simctl.wire.hosts import CONTROLLER
 from simctl.wire.ids import INFINITE
 
 
@@ -172,227 +171,18 @@ class RunEntry:
 
 
 @attrs.frozen(kw_only=True)
-class FailFault:
-    """Let plugin calls fail with *rc* and *errno*, after *skip* that succeed, *times* times."""
-
-    pattern: Pattern
-    errno: str = ""
-    rc: int = -1
-    times: int = 1
-    skip: int = 0
-
-
-@attrs.frozen(kw_only=True)
-class RaiseFault:
-    """Let plugin calls raise an exception, as a plugin with a bug does."""
-
-    pattern: Pattern
-    times: int = 1
-
-
-@attrs.frozen(kw_only=True)
-class HangFault:
-    """Let plugin calls block their caller for *for_us* before they run, or for ever."""
-
-    pattern: Pattern
-    for_us: int | None = None
-    times: int = 1
-    skip: int = 0
-
-
-@attrs.frozen(kw_only=True)
-class RestartFault:
-    """Let slurmctld stop in good order, and start again *for_us* later."""
-
-    for_us: int
-
-
-@attrs.frozen(kw_only=True)
-class CorruptFault:
-    """Damage a file of a host: a path, or a name in StateSaveLocation."""
-
-    file: str
-    how: str
-    host: str
-
-
-@attrs.frozen(kw_only=True)
-class DiskFault:
-    """Let a host's disk be full, or read-only, for a while or for ever."""
-
-    host: str
-    how: str
-    for_us: int | None = None
-
-
-@attrs.frozen(kw_only=True)
-class StopController:
-    """Let slurmctld stop in good order, as SIGTERM has it do."""
-
-    host: str = CONTROLLER
-
-
-@attrs.frozen(kw_only=True)
-class CrashController:
-    """Let slurmctld die; *saved*: as if it had just saved its state."""
-
-    host: str = CONTROLLER
-    saved: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class StartController:
-    """Start slurmctld, if it is not there; *clean*: without the state that it has saved."""
-
-    host: str = CONTROLLER
-    clean: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class CrashFault:
-    """Let a node go down with all its processes; *noticed*: slurmctld gives it up at once."""
-
-    node: str
-    noticed: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class StartFault:
-    """Start a node that is down; *clean*: its slurmd clears the state of its switch."""
-
-    node: str
-    clean: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class CrashSlurmd:
-    """Let the slurmd of a node die at once; what it has started there goes on."""
-
-    node: str
-
-
-@attrs.frozen(kw_only=True)
-class StopSlurmd:
-    """Let the slurmd of a node stop in good order; what it has started there goes on."""
-
-    node: str
-
-
-@attrs.frozen(kw_only=True)
-class StartSlurmd:
-    """Start a slurmd on a node that has none; *clean*: as with its option -c."""
-
-    node: str
-    clean: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class RestartSlurmd:
-    """Let the slurmd of a node stop in good order, and start another *for_us* later."""
-
-    node: str
-    for_us: int
-
-
-@attrs.frozen(kw_only=True)
-class CrashStepd:
-    """Let the slurmstepd of a step on a node die at once; its tasks go on."""
-
-    job_id: int
-    step_id: int
-    node: str
-
-
-@attrs.frozen(kw_only=True)
-class CrashTask:
-    """Let a task of a step die at once, by its rank."""
-
-    job_id: int
-    step_id: int
-    rank: int
-
-
-@attrs.frozen(kw_only=True)
-class CutFault:
-    """Let the link between two hosts carry nothing for a while, or for ever if *for_us* is None."""
-
-    one: str
-    other: str
-    for_us: int | None = None
-
-
-@attrs.frozen(kw_only=True)
-class AccountingFault:
-    """Let slurmdbd be `away`, `late` by some time, or as ever (`back`).
-
-    It is so for a while, or for ever if *for_us* is None.
-    """
-
-    how: str
-    by_us: int = 0
-    for_us: int | None = None
-
-
-@attrs.frozen(kw_only=True)
-class PreemptFault:
-    """Let a job give way that runs, as if one of a higher partition had asked for its nodes."""
-
-    job_id: int
-
-
-@attrs.frozen(kw_only=True)
-class MessageFault:
-    """Let messages be lost, doubled, late, overtaken or damaged; *times* 0 means all of them.
-
-    *by_us* is how late they, or their copies, come; *how* what is damaged in them.
-    """
-
-    kind: MessageFaultKind
-    rpc: str
-    sender: str = ""
-    receiver: str = ""
-    by_us: int = 0
-    how: str = ""
-    times: int = 1
-    skip: int = 0
-    chance: float = 1.0
-    for_us: int | None = None
-
-
-Fault = (
-    FailFault
-    | RaiseFault
-    | HangFault
-    | RestartFault
-    | CorruptFault
-    | DiskFault
-    | AccountingFault
-    | PreemptFault
-    | StopController
-    | CrashController
-    | StartController
-    | CrashFault
-    | StartFault
-    | CrashSlurmd
-    | StopSlurmd
-    | StartSlurmd
-    | RestartSlurmd
-    | CrashStepd
-    | CrashTask
-    | CutFault
-    | MessageFault
-)
-
-
-@attrs.frozen(kw_only=True)
 class FaultEntry:
-    """Something that goes wrong at a moment; *text* says what in a line."""
+    """Something that goes wrong at a moment."""
 
     label: str
     line: int
     moment: Moment
     fault: Fault
-    text: str
+
+    @property
+    def text(self) -> str:
+        """Return what goes wrong, in a line."""
+        return self.fault.text
 
 
 @attrs.frozen(kw_only=True)

@@ -24,16 +24,13 @@ from simctl.kernel.turns import Kernel
 from simctl.plugins.compiled import Against
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry, UnknownPluginError
+from simctl.scenario.faults import ControllerTarget, CorruptFault, Crash, DiskFault, Fault, Stop
 from simctl.scenario.model import (
-    CorruptFault,
-    CrashController,
-    DiskFault,
     FaultEntry,
     NodeSpec,
     Program,
     ProgramSpec,
     Scenario,
-    StopController,
     behaviour,
 )
 from simctl.site import Site, User
@@ -55,11 +52,14 @@ def saves_are_simulated(scenario: Scenario) -> bool:
     """
     if scenario.options.state_saves != "auto":
         return scenario.options.state_saves == "always"
-    shows = (StopController, CrashController, CorruptFault, DiskFault)
     return any(
-        isinstance(entry, FaultEntry) and isinstance(entry.fault, shows)
-        for entry in scenario.timeline
+        isinstance(entry, FaultEntry) and _damages_state(entry.fault) for entry in scenario.timeline
     )
+
+
+def _damages_state(fault: Fault) -> bool:
+    ends = isinstance(fault, Crash | Stop) and isinstance(fault.target, ControllerTarget)
+    return ends or isinstance(fault, CorruptFault | DiskFault)
 
 
 def _begins(node: NodeSpec, uid: int) -> dict[str, Any]:

@@ -7,22 +7,18 @@ from simctl.faults.injector import FaultInjector
 from simctl.kernel.due import pick_turn
 from simctl.kernel.events import Event
 from simctl.kernel.footprint import EVERYTHING
+from simctl.scenario.faults import CutFault, FailFault, HangFault, MessageFault, RaiseFault
 from simctl.scenario.model import (
     AnswerEntry,
     ApplianceEntry,
     At,
     ConfEntry,
-    CutFault,
     Entry,
-    FailFault,
     FaultEntry,
     FilesEntry,
-    HangFault,
-    MessageFault,
     OutsideEntry,
     PickEntry,
     ProgramsEntry,
-    RaiseFault,
     RunEntry,
     StayEntry,
     Stopped,

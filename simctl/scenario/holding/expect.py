@@ -7,6 +7,7 @@ import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, value_text
+from simctl.scenario.faults import FailFault, HangFault, RaiseFault
 from simctl.scenario.holding.evidence import Evidence, look_trouble
 from simctl.scenario.holding.orders import Trouble, order_trouble
 from simctl.scenario.holding.recorded import Recorded, describe
@@ -14,14 +15,11 @@ from simctl.scenario.model import (
     CountExpect,
     Entry,
     Expectation,
-    FailFault,
     FaultEntry,
-    HangFault,
     JobExpect,
     LookingExpect,
     NeverExpect,
     OrderExpect,
-    RaiseFault,
     When,
 )
 from simctl.scenario.pattern_words import Jobs, of_jobs

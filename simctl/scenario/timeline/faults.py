@@ -6,50 +6,31 @@ import attrs
 
 from simctl.kernel.disk import SHARED
 from simctl.kernel.pattern import near
-from simctl.scenario.model import (
-    AccountingFault,
+from simctl.scenario.faults import (
+    ControllerTarget,
     CorruptFault,
-    CrashController,
-    CrashFault,
-    CrashSlurmd,
-    CrashStepd,
-    CrashTask,
+    Crash,
     CutFault,
     DiskFault,
     FailFault,
     Fault,
     HangFault,
-    MessageFault,
-    PreemptFault,
+    NodeTarget,
     RaiseFault,
-    RestartFault,
-    RestartSlurmd,
-    StartController,
-    StartFault,
-    StartSlurmd,
-    StopController,
-    StopSlurmd,
+    Restart,
+    SlurmdTarget,
+    Start,
+    StepdTarget,
+    Stop,
+    TaskTarget,
 )
 from simctl.scenario.patterns import CALL_PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, choice, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
-from simctl.scenario.timeline.message_faults import (
-    CORRUPT_MESSAGE,
-    MESSAGE_FAULTS,
-    is_message,
-    message_fault_text,
-)
-from simctl.scenario.timeline.service_faults import ACCOUNTING, PREEMPT, service_fault_text
-from simctl.scenario.timeline.targets import (
-    ControllerTarget,
-    NodeTarget,
-    SlurmdTarget,
-    StepdTarget,
-    Target,
-    TaskTarget,
-    targets,
-)
+from simctl.scenario.timeline.message_faults import CORRUPT_MESSAGE, MESSAGE_FAULTS, is_message
+from simctl.scenario.timeline.service_faults import ACCOUNTING, PREEMPT
+from simctl.scenario.timeline.targets import targets
 from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.hosts import CONTROLLER, LOGIN
 from simctl.wire.ids import SECOND
@@ -169,14 +150,8 @@ _RESTART: Final[Record[Fault]] = Record(
             name="for", shape=DURATION, default=SECOND, shown="1s", doc="For how long it is away."
         ),
     ),
-    build=lambda values, _value, _reading: _restart(values["restart"], values["for"]),
+    build=lambda values, _value, _reading: Restart(target=values["restart"], for_us=values["for"]),
 )
-
-
-def _restart(target: Target, for_us: int) -> Fault:
-    if isinstance(target, SlurmdTarget):
-        return RestartSlurmd(node=target.node, for_us=for_us)
-    return RestartFault(for_us=for_us)
 
 
 def _check_crash(values: Values, reading: Reading) -> None:
@@ -214,23 +189,11 @@ _CRASH: Final[Record[Fault]] = Record(
             doc="slurmctld gives the node up at once, not after SlurmdTimeout.",
         ),
     ),
-    build=lambda values, _value, _reading: _crash(
-        values["crash"], saved=values["saved"], noticed=values["noticed"]
+    build=lambda values, _value, _reading: Crash(
+        target=values["crash"], saved=values["saved"], noticed=values["noticed"]
     ),
     check=_check_crash,
 )
-
-
-def _crash(target: Target, *, saved: bool, noticed: bool) -> Fault:
-    if isinstance(target, ControllerTarget):
-        return CrashController(host=target.host, saved=saved)
-    if isinstance(target, SlurmdTarget):
-        return CrashSlurmd(node=target.node)
-    if isinstance(target, StepdTarget):
-        return CrashStepd(job_id=target.job_id, step_id=target.step_id, node=target.node)
-    if isinstance(target, TaskTarget):
-        return CrashTask(job_id=target.job_id, step_id=target.step_id, rank=target.rank)
-    return CrashFault(node=str(target), noticed=noticed)
 
 
 _STOP: Final[Record[Fault]] = Record(
@@ -243,15 +206,8 @@ _STOP: Final[Record[Fault]] = Record(
             doc="The daemon that stops in good order, as after SIGTERM: slurmctld or slurmd@n1.",
         ),
     ),
-    build=lambda values, _value, _reading: _stop(values["stop"]),
+    build=lambda values, _value, _reading: Stop(target=values["stop"]),
 )
-
-
-def _stop(target: Target) -> Fault:
-    if isinstance(target, SlurmdTarget):
-        return StopSlurmd(node=target.node)
-    assert isinstance(target, ControllerTarget)
-    return StopController(host=target.host)
 
 
 _START: Final[Record[Fault]] = Record(
@@ -272,16 +228,8 @@ _START: Final[Record[Fault]] = Record(
             "nothing from its state files.",
         ),
     ),
-    build=lambda values, _value, _reading: _start(values["start"], clean=values["clean"]),
+    build=lambda values, _value, _reading: Start(target=values["start"], clean=values["clean"]),
 )
-
-
-def _start(target: Target, *, clean: bool) -> Fault:
-    if isinstance(target, ControllerTarget):
-        return StartController(host=target.host, clean=clean)
-    if isinstance(target, SlurmdTarget):
-        return StartSlurmd(node=target.node, clean=clean)
-    return StartFault(node=str(target), clean=clean)
 
 
 def _check_cut(values: Values, reading: Reading) -> None:
@@ -405,51 +353,3 @@ FAULT: Final[Forms[Fault]] = Forms(
         **MESSAGE_FAULTS,
     },
 )
-
-
-def struck(fault: Fault) -> Target:
-    """Return whom a fault strikes that concerns a node, a daemon or a task."""
-    if isinstance(fault, CrashStepd):
-        return StepdTarget(fault.job_id, fault.step_id, fault.node)
-    if isinstance(fault, CrashTask):
-        return TaskTarget(fault.job_id, fault.step_id, fault.rank)
-    if isinstance(fault, CrashSlurmd | StopSlurmd | StartSlurmd | RestartSlurmd):
-        return SlurmdTarget(fault.node)
-    if isinstance(fault, CrashFault | StartFault):
-        return NodeTarget(fault.node)
-    if isinstance(fault, CrashController | StopController | StartController):
-        return ControllerTarget(fault.host)
-    return ControllerTarget()
-
-
-def fault_text(fault: Fault) -> str:
-    """Describe a fault in a few words."""
-    if isinstance(fault, MessageFault):
-        return message_fault_text(fault)
-    if isinstance(fault, AccountingFault | PreemptFault):
-        return service_fault_text(fault)
-    if isinstance(fault, CorruptFault):
-        return f"corrupt {fault.file} {fault.how} on {fault.host}"
-    if isinstance(fault, DiskFault):
-        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
-        return f"disk {fault.host} {fault.how}{length}"
-    if isinstance(fault, StopController | StopSlurmd):
-        return f"stop {struck(fault)}"
-    if isinstance(fault, CrashController):
-        return f"crash {struck(fault)}{' saved' if fault.saved else ''}"
-    if isinstance(fault, CrashFault) and fault.noticed:
-        return f"crash {fault.node} noticed"
-    if isinstance(fault, CrashFault | CrashSlurmd | CrashStepd | CrashTask):
-        return f"crash {struck(fault)}"
-    if isinstance(fault, StartFault | StartSlurmd | StartController):
-        return f"start {struck(fault)}{' clean' if fault.clean else ''}"
-    if isinstance(fault, RestartFault | RestartSlurmd):
-        return f"restart {struck(fault)} for {fault.for_us / SECOND:g}s"
-    if isinstance(fault, CutFault):
-        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
-        return f"cut {fault.one} {fault.other}{length}"
-    if isinstance(fault, HangFault):
-        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
-        return f"hang {fault.pattern.text}{length}"
-    word = "fail" if isinstance(fault, FailFault) else "raise"
-    return f"{word} {fault.pattern.text}"

@@ -9,7 +9,7 @@ from typing import Final
 from simctl.kernel.fabric import STREAMED
 from simctl.kernel.links import MessageFaultKind
 from simctl.kernel.pattern import near
-from simctl.scenario.model import Fault, MessageFault
+from simctl.scenario.faults import Fault, MessageFault
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.shapes import Field, Record, Scalar, Values
@@ -232,21 +232,3 @@ CORRUPT_MESSAGE: Final = _form(
 def is_message(name: str) -> bool:
     """Return whether what is to be damaged is a message, by its name; else it is a file."""
     return name.strip().startswith(("REQUEST_", "RESPONSE_", "MESSAGE_", "SRUN_"))
-
-
-def message_fault_text(fault: MessageFault) -> str:
-    """Describe a fault of messages in a few words."""
-    words = [fault.kind, fault.rpc]
-    for word, text in (
-        ("", fault.how),
-        ("by", f"{fault.by_us / SECOND:g}s" if fault.by_us else ""),
-        ("from", fault.sender),
-        ("to", fault.receiver),
-        ("skip", str(fault.skip or "")),
-        ("times", str(fault.times or "")),
-        ("chance", f"{fault.chance:g}" if fault.chance < 1 else ""),
-        ("for", "" if fault.for_us is None else f"{fault.for_us / SECOND:g}s"),
-    ):
-        if text:
-            words += [word, text] if word else [text]
-    return " ".join(words)

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from simctl.scenario.model import AccountingFault, Fault, PreemptFault
+from simctl.scenario.faults import AccountingFault, Fault, PreemptFault
 from simctl.scenario.positions import Reading
 from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.shapes import Field, Record, Values
-from simctl.wire.ids import NO_VAL, SECOND
+from simctl.wire.ids import NO_VAL
 
 _MOST_ID: Final = NO_VAL - 1
 
@@ -47,12 +47,3 @@ PREEMPT: Final[Record[Fault]] = Record(
     ),
     build=lambda values, _value, _reading: PreemptFault(job_id=values["preempt"]),
 )
-
-
-def service_fault_text(fault: AccountingFault | PreemptFault) -> str:
-    """Describe such a fault in a few words."""
-    if isinstance(fault, PreemptFault):
-        return f"preempt job {fault.job_id}"
-    by = f" by {fault.by_us / SECOND:g}s" if fault.how == "late" else ""
-    length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
-    return f"accounting {fault.how}{by}{length}"

@@ -3,70 +3,19 @@
 import re
 from typing import Final
 
-import attrs
-
 from simctl.kernel.pattern import near
+from simctl.scenario.faults import (
+    ControllerTarget,
+    NodeTarget,
+    SlurmdTarget,
+    StepdTarget,
+    Target,
+    TaskTarget,
+)
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.shapes import Scalar
 from simctl.wire.hosts import CONTROLLER
-from simctl.wire.ids import SLURM_BATCH_SCRIPT, step_name
-
-
-@attrs.frozen
-class NodeTarget:
-    """A node with all that runs there."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@attrs.frozen
-class ControllerTarget:
-    """slurmctld, or the backup by its host."""
-
-    host: str = CONTROLLER
-
-    def __str__(self) -> str:
-        return self.host
-
-
-@attrs.frozen
-class SlurmdTarget:
-    """The slurmd of a node."""
-
-    node: str
-
-    def __str__(self) -> str:
-        return f"slurmd@{self.node}"
-
-
-@attrs.frozen
-class StepdTarget:
-    """The slurmstepd of a step on a node."""
-
-    job_id: int
-    step_id: int
-    node: str
-
-    def __str__(self) -> str:
-        return f"stepd {step_name(self.job_id, self.step_id)}@{self.node}"
-
-
-@attrs.frozen
-class TaskTarget:
-    """A task of a step, by its rank."""
-
-    job_id: int
-    step_id: int
-    rank: int
-
-    def __str__(self) -> str:
-        return f"task {step_name(self.job_id, self.step_id)}.{self.rank}"
-
-
-Target = NodeTarget | ControllerTarget | SlurmdTarget | StepdTarget | TaskTarget
+from simctl.wire.ids import SLURM_BATCH_SCRIPT
 
 _STEP: Final = r"([0-9]{1,10})\.([0-9]{1,10}|batch)"
 _SLURMD: Final = re.compile(r"slurmd@(\S+)")

@@ -35,7 +35,7 @@ from simctl.scenario.programs import FILES, PROGRAMS
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Items, Record, Scalar, Table, Values
 from simctl.scenario.site.burst_buffer_conf import BURST_BUFFER_CONF
-from simctl.scenario.timeline.faults import ERRNO, FAULT, fault_text
+from simctl.scenario.timeline.faults import ERRNO, FAULT
 from simctl.scenario.timeline.outside import OUTSIDE
 from simctl.wire.burst_buffer_conf import file_name
 from simctl.wire.ids import SECOND
@@ -161,7 +161,6 @@ def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
             line=value.line,
             moment=moment,
             fault=values["fault"],
-            text=fault_text(values["fault"]),
         )
     if "burst_buffer_conf" in values.places:
         return ConfEntry(
