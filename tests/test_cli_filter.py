@@ -88,6 +88,51 @@ def test_a_script_sets_options_ends_commands_and_keeps_texts(tmp_path: Path) -> 
     assert "setup_defaults" not in inside
 
 
+READ = """\
+local function read(options)
+  local out = {}
+  for _, name in ipairs({"ntasks", "nodes", "ntasks-per-node", "cpus-per-task", "hold", "exclusive",
+                         "mem", "mem-per-cpu", "time", "gres", "signal", "array", "pty", "export",
+                         "wait", "account", "begin", "no-such"}) do
+    out[#out + 1] = name .. "=" .. tostring(options[name])
+  end
+  slurm.log_info("%s", table.concat(out, " "))
+end
+function slurm_cli_setup_defaults() return 0 end
+function slurm_cli_pre_submit(options) read(options) return 0 end
+function slurm_cli_post_submit() end
+"""
+
+
+def test_options_read_as_slurm_tells_them(tmp_path: Path) -> None:
+    """Defaults have texts, flags are unset, sizes and times are in Slurm's form."""
+    bare = (
+        "ntasks=1 nodes=1-0 ntasks-per-node=-2 cpus-per-task=0 hold=unset exclusive=unset mem=nil "
+        "mem-per-cpu=nil time=nil gres=nil signal=0@0 "
+    )
+    full = (
+        "ntasks=4 nodes=2 ntasks-per-node=2 cpus-per-task=1 hold=set exclusive=exclusive mem=0? "
+        "mem-per-cpu=nil time=1-00:30:00 gres=gres:gpu:1,gres:x "
+    )
+    others = "-n4 -N2-2 --ntasks-per-node=2 -c1 -H --exclusive --mem=0 -t 1-0:30 --gres=gpu:1,x"
+    text = HEAD.replace("cpus: 4", 'cpus: 4, gres: "gpu:2,x:1"').replace("n1", '"n[1-2]"') + (
+        "  - {at: 1s, as: alice, run: sbatch --wrap true}\n"
+        f'  - {{at: 2s, as: alice, run: "sbatch {others} --wrap true"}}\n'
+        "  - {at: 3s, as: alice, run: srun true}\n"
+        "  - {at: 4s, as: alice, run: salloc --mem-per-cpu=2048M true}\n"
+    )
+    result, _ = run(tmp_path, text, READ)
+    wanted = [
+        f"{bare}array=nil pty=invalid-context export=nil wait=unset account=nil begin=Unknown no-s",
+        f"{full}signal=0@0 array=nil",
+        f"{bare}array=invalid-context pty=unset export=nil wait=invalid-context",
+        "mem-per-cpu=2G time=nil gres=nil signal=0@0 array=invalid-context pty=invalid-context "
+        "export=invalid-context",
+    ]
+    for command, text in zip(result.commands, wanted, strict=True):
+        assert text in command.stderr
+
+
 def test_a_script_that_does_not_load_ends_the_command(tmp_path: Path) -> None:
     """Its user is told why."""
     text = (

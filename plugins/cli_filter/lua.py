@@ -21,6 +21,7 @@ from simctl.plugin import (
     run_shell,
     say,
 )
+from simctl.plugins.cli_filter import texts
 from simctl.plugins.lua.constants import slurm_table
 from simctl.plugins.lua.loading import as_number, load
 from simctl.plugins.lua.machine import Machine
@@ -127,6 +128,8 @@ class CliFilterLua(CliFilterPlugin):
         return number or SLURM_SUCCESS
 
     def _record(self, state: LuaState, options: CliOptions) -> Any:
+        settings = lua_settings()
+
         def get(name: Any) -> Any:
             if name == "argv":
                 return dict(enumerate(options.argv, 1))
@@ -134,9 +137,13 @@ class CliFilterLua(CliFilterPlugin):
                 return options.command
             if name in ("spank", "spank_job_env"):
                 return {}
-            if not options.has(str(name)):
+            typed = options[str(name)]
+            if typed is not None:
+                return texts.given(str(name), typed, settings.slurm)
+            text = texts.default(str(name), options.command)
+            if text is None and not options.has(str(name)):
                 log.debug(f"options has no field {name}")
-            return options[str(name)]
+            return text
 
         def put(name: Any, value: Value) -> str | None:
             if value is None:
