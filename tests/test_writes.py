@@ -13,10 +13,10 @@ FIELDS = {
     for kind in (JobArray, JobRecord, NodeRecord, PartRecord, StepRecord)
     for field in attrs.fields(kind)
 }
-MOST = 320
+MOST = 0
 """Writes from outside `state/`; whoever moves some into a record's method lowers this."""
 
-_TABLES = frozenset({"self", "ctld", "bb", "trace", "kernel", "state"})
+_TABLES = frozenset({"self", "ctld", "bb", "call", "trace", "kernel", "state"})
 """Names that stand for no record."""
 
 
@@ -47,7 +47,7 @@ def test_no_more_writes_to_records_come_from_outside_their_room() -> None:
     found = sum(
         writes(file.read_text()) for file in ROOT.rglob("*.py") if file.parent.name != "state"
     )
-    assert 0 < found <= MOST
+    assert found <= MOST
 
 
 def test_a_write_is_counted_in_each_of_its_forms() -> None:

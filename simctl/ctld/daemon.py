@@ -188,9 +188,9 @@ class Slurmctld(Controller):
         }
         for node in records:
             # No node counts as silent before this controller could have heard of it.
-            node.last_response_us = max(node.last_response_us, self.now_us)
+            node.heard(self.now_us)
             if node.base is not NodeBase.UNKNOWN or node.flags:
-                self.sort_node(node)
+                self.move_node(node, node.base, node.flags)
 
     @staticmethod
     def _all_handlers() -> "dict[type, Callable[[Controller, Envelope, Any], Any]]":

@@ -105,7 +105,7 @@ async def _batch(ctld: Controller, job: JobRecord, request: RequestCheckpoint) -
     outcome = await _ask(ctld, None, request, SLURM_BATCH_SCRIPT, image_dir, about)
     await ctld.saves.note(job)
     if request.op == CheckOp.REQUEUE and outcome.rc == SLURM_SUCCESS:
-        job.ckpt_requeue_dir = image_dir
+        job.requeue_from(image_dir)
     return outcome
 
 
@@ -154,7 +154,7 @@ async def checkpoints_due(ctld: Controller, _: Envelope, message: CheckpointsDue
         if _job(record).state.base is JobBase.RUNNING and due_us(record) <= ctld.now_us
     ]
     for _place, (job_id, step_id), record in sorted(due, key=lambda each: each[:2]):
-        record.ckpt_us = ctld.now_us
+        record.checkpointed(ctld.now_us)
         request = RequestCheckpoint(op=CheckOp.CREATE, job_id=job_id, step_id=step_id)
         await operate(ctld, request, 0)
     watch(ctld)

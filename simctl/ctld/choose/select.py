@@ -136,13 +136,6 @@ def could_hold(job: JobRecord, part: PartRecord, serviceable: int = -1) -> bool:
     return bool(choose(demand, rooms))
 
 
-def keep_fitting(job: JobRecord) -> bool:
-    """Leave a job the partitions that could hold it, so that it waits for no other; false if none.
-
-    In one that could not it would be in the way of others, and never start.
-    """
-    fitting = tuple(part for part in job.parts if could_hold(job, part))
-    if fitting:
-        job.parts = fitting
-        job.part = fitting[0]
-    return bool(fitting)
+def fitting_parts(job: JobRecord) -> tuple[PartRecord, ...]:
+    """Return those of a job's partitions that could hold it."""
+    return tuple(part for part in job.parts if could_hold(job, part))

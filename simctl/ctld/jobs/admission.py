@@ -2,7 +2,7 @@
 
 from simctl.ctld.authority import asker_of
 from simctl.ctld.choose.request import Request, read_request
-from simctl.ctld.choose.select import keep_fitting, limit_in
+from simctl.ctld.choose.select import fitting_parts, limit_in
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import limits
 from simctl.ctld.state import queue
@@ -17,17 +17,15 @@ def ask_anew(ctld: Controller, job: JobRecord) -> None:
         queue.take_from_queue(job)
     desc = job.desc
     request = read_anew(ctld, desc)
-    if not request.error_code:
-        job.demand = request.demand
     names = desc.partition.split(",")
     there = tuple(ctld.partitions[name] for name in names if name in ctld.partitions)
-    job.parts = request.parts or there
-    job.part = job.parts[0]
-    job.time_limit_min = limit_in(job, job.part)
+    parts = request.parts or there
+    job.ask_anew(parts, None if request.error_code else request.demand, limit_in(job, parts[0]))
     limits.watch_deadline(ctld, job)
-    job.lasting_reason = "" if request.reason == Reason.NONE else request.reason
-    if not job.lasting_reason and (request.error_code or not keep_fitting(job)):
-        job.lasting_reason = Reason.PARTITION_CONFIG
+    if request.reason != Reason.NONE:
+        job.fits((), request.reason)
+    else:
+        job.fits(() if request.error_code else fitting_parts(job))
 
 
 def read_anew(ctld: Controller, desc: JobDesc) -> Request:

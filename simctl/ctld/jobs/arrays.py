@@ -1,7 +1,5 @@
 """Job arrays: one record for the tasks that wait, and one more for each that is split off."""
 
-import attrs
-
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import eligible, limits
 from simctl.ctld.state.records import JobArray, JobRecord
@@ -29,7 +27,7 @@ def read_array(text: str) -> JobArray | None:
 
 def name(ctld: Controller, array: JobArray, job_id: int) -> None:
     """Give an array its id; from now on events about it say that they are."""
-    array.job_id = job_id
+    array.take_id(job_id)
     ctld.site.trace.arrays[job_id] = (job_id, None)
 
 
@@ -37,7 +35,7 @@ def register(ctld: Controller, job: JobRecord) -> None:
     """Note a new array; its one record stands for all of its tasks."""
     if job.array is not None:
         ctld.arrays[job.job_id] = job.array
-        job.array.rest = job.array.first = job
+        job.array.begin(job)
 
 
 def is_full(job: JobRecord) -> bool:
@@ -54,15 +52,8 @@ async def split_off(ctld: Controller, job: JobRecord, task: int) -> JobRecord:
     """
     array = job.array
     assert array is not None
-    array.waiting.remove(task)
-    if array.waiting:
-        record = await _split(ctld, job)
-    else:
-        record = job
-        array.rest = None
-    record.array_task = task
-    record.desc = attrs.evolve(record.desc, environment=_environment(record, array, task))
-    array.records[task] = record
+    record = await _split(ctld, job) if array.take(task) else job
+    record.become_task(task, _environment(record, array, task))
     ctld.site.trace.arrays[record.job_id] = (array.job_id, task)
     if record is not job:
         ctld.jobs[record.job_id] = record
@@ -84,15 +75,14 @@ async def _split(ctld: Controller, job: JobRecord) -> JobRecord:
     """Make a record beside *job*, which keeps the tasks that wait and a copy of what is copied."""
     # A task cannot be refused any more: where all ids are taken it gets one beyond MaxJobId.
     job_id = ctld.next_id() or max(ctld.jobs) + 1
-    record = job.split(job_id)
-    job.place = ctld.next_place()
+    record = job.split(job_id, ctld.next_place())
     limits.watch_deadline(ctld, record)
     if job.check_job.value is not None or ctld.site.model == "guide":
         # Slurm 18.08 does not ask for a copy of a record that is none.
         copied = await ctld.site.hooks.call(
             slurm_ckpt_copy_job, ctld.process, job.check_job, about=job.about
         )
-        job.check_job = NULL if failed(copied) else copied
+        job.keep_record(NULL if failed(copied) else copied)
     return record
 
 
@@ -113,7 +103,7 @@ def _environment(job: JobRecord, array: JobArray, task: int) -> dict[str, str]:
 def started(job: JobRecord) -> None:
     """Count a task that starts."""
     if job.array is not None:
-        job.array.running += 1
+        job.array.task_started()
 
 
 def ended(ctld: Controller, job: JobRecord) -> None:
@@ -121,7 +111,7 @@ def ended(ctld: Controller, job: JobRecord) -> None:
     array = job.array
     if array is None:
         return
-    array.running -= 1
+    array.task_ended()
     if not array.limit:
         return
     for waiting in (array.rest, *array.records.values()):
@@ -153,8 +143,7 @@ def purged(ctld: Controller, job: JobRecord) -> None:
 def cancelled(job: JobRecord) -> None:
     """Note that the record of the tasks that wait is cancelled, and they with it."""
     if job.array is not None and job.array.rest is job:
-        job.array.rest = None
-        job.array.waiting.clear()
+        job.array.cancel_waiting()
 
 
 def lacks(ctld: Controller, job_id: int, tasks: tuple[int, ...]) -> bool:

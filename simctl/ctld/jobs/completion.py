@@ -121,7 +121,7 @@ async def complete_batch_script(
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
             bookkeeping.batch_ended(ctld, job, message.job_rc)
-        _fill_exit_code(job, message.job_rc)
+        job.exit_late(message.job_rc)
     elif job.state == PENDING_COMPLETING:
         bookkeeping.batch_ended(ctld, job, message.job_rc)
     elif job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED):
@@ -131,12 +131,6 @@ async def complete_batch_script(
         bookkeeping.batch_ended(ctld, job, message.job_rc)
         await end_by_status(ctld, job, message.job_rc)
     ctld.answer(envelope, rc)
-
-
-def _fill_exit_code(job: JobRecord, job_rc: int) -> None:
-    """Take the exit code of a late report for a job that has none. Source: job_complete()."""
-    if not job.exit_code and job_rc > 0:
-        job.exit_code = job_rc
 
 
 def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> bool:
@@ -159,11 +153,11 @@ async def complete_job_allocation(
         rc = denied
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
-        _fill_exit_code(job, message.job_rc)
+        job.exit_late(message.job_rc)
     elif job.state.base is JobBase.PENDING:
         rc = ESLURM_JOB_PENDING
     else:
-        job.client = None
+        job.lose_client()
         await end_by_status(ctld, job, message.job_rc)
     ctld.answer(envelope, rc)
 
@@ -173,8 +167,7 @@ async def end_by_status(ctld: Controller, job: JobRecord, job_rc: int) -> None:
     limit_us = job.limit_us + ctld.site.conf.over_time_limit_min * 60 * SECOND
     past_limit = job.limit_us != INFINITE and ctld.now_us > limit_us
     completion = decide(job_rc, past_limit=past_limit)
-    job.exit_code = job_rc
-    await end_job(ctld, job, completion.base, completion.reason)
+    await end_job(ctld, job, completion.base, completion.reason, exit_code=job_rc)
 
 
 async def end_job(
@@ -183,13 +176,14 @@ async def end_job(
     base: JobBase,
     reason: str,
     *,
+    exit_code: int | None = None,
     request: type[RequestTerminateJob] = RequestTerminateJob,
 ) -> None:
     """End a job that has nodes: COMPLETING until all of them report that it is gone.
 
-    *request* is what they are told with.
+    *request* is what they are told with. Without an *exit_code* the job keeps what it has.
     """
-    job.end_run(ctld.now_us, reason)
+    job.end_run(ctld.now_us, reason, exit_code)
     bookkeeping.run_ended(ctld, job, base.name)
     ctld.set_job(job, COMPLETING[base])
     await staging.ended(ctld, job)
@@ -200,24 +194,22 @@ async def requeue_after_node_failure(ctld: Controller, job: JobRecord) -> None:
     """Send a job whose node failed back into the queue, once its other nodes have let it go."""
     job.end_run(ctld.now_us, Reason.NODE_DOWN)
     if job.desc.ckpt_interval_min and job.ckpt_us >= 0:
-        job.restart_dir = f"{job.ckpt_dir}/{job.job_id}"
+        job.restart_from(f"{job.ckpt_dir}/{job.job_id}")
     bookkeeping.run_ended(ctld, job, JobBase.NODE_FAIL.name)
     ctld.set_job(job, NODE_FAIL)
     await staging.ended(ctld, job)
-    job.state_desc = ""
-    job.reason = Reason.BEGIN_TIME
+    job.leave_run()
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
     await _release(ctld, job, RequestTerminateJob, job_state="NODE_FAIL")
 
 
 async def launch_unanswered(ctld: Controller, job: JobRecord) -> None:
-    """Send a batch job back into the queue whose launch nobody answered; the second time it fails.
+    """Send a batch job back into the queue whose launch no node answered; the second time it fails.
 
     The script may run all the same: its node is told that it is over.
     """
-    job.unanswered_launches += 1
-    if job.requeue and job.unanswered_launches == 1:
+    if job.launch_unanswered() == 1 and job.requeue:
         await requeue_after_node_failure(ctld, job)
     else:
         await end_by_status(ctld, job, _NEVER_LAUNCHED)
@@ -233,8 +225,7 @@ _SPECIAL_EXIT_HELD: Final = "job requeued in special exit state"
 
 def hold_requeued(job: JobRecord, text: str = REQUEUED_HELD, *, special_exit: bool = False) -> None:
     """Hold a job that goes back into the queue; *text* is shown instead of the usual reason."""
-    job.special_exit = special_exit
-    job.hold(_SPECIAL_EXIT_HELD if special_exit else text, by_user=True)
+    job.hold_after_run(_SPECIAL_EXIT_HELD if special_exit else text, special_exit=special_exit)
 
 
 async def requeue(
@@ -242,28 +233,22 @@ async def requeue(
 ) -> None:
     """Send a running job back into the queue, once its nodes have let it go.
 
-    Slurm passes through these states in one request, and nobody sees those between; accounting
-    is told whether the job was *preempted*. That of an *unlaunched* one nothing has run counts as
-    no restart.
+    Slurm passes through these states in one request, and no client sees those between; accounting
+    is told whether the job was *preempted*. The run of an *unlaunched* one counts as no restart.
     """
-    job.end_us = ctld.now_us
+    job.give_up_run(ctld.now_us, unlaunched=unlaunched)
     bookkeeping.requeued(ctld, job, preempted=preempted)
-    job.state_desc = "" if not unlaunched else job.state_desc
     ctld.set_job(job, PENDING_REQUEUE)
     await staging.ended(ctld, job)
     if unlaunched:
-        job.uncounted_runs += 1
+        job.count_no_restart()
         ctld.set_job(job, PENDING_COMPLETING)
         await _release(ctld, job, RequestTerminateJob, job_state="COMPLETING")
         return
-    job.state_desc = ""
     flag = job.state.flags & JobFlag.STAGE_OUT
     ctld.set_job(job, PENDING_REQUEUE_COMPLETING.having(flag))
     ctld.set_job(job, PENDING_REQUEUE.having(flag))
-    if job.reason not in (Reason.HELD_USER, Reason.HELD_ADMIN):
-        # Who held it while it ran is told until it is back in the queue.
-        job.reason = Reason.BEGIN_TIME
-    job.reason = job.hold_text or job.reason
+    job.leave_run()
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
     await _release(ctld, job, RequestTerminateJob, job_state="COMPLETING")
@@ -278,10 +263,8 @@ async def _release(
 ) -> None:
     """Tell the clients and the nodes of a job that it is over."""
     suspensions.forget(ctld, job)
-    limits.forget(job)
+    job.end_launch()
     checkpoint_times.forget(ctld, job.job_id)
-    job.prolog_running = 0
-    job.prolog_slurmctld_runs = False
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     message = termination(job, request, job_state)
@@ -292,11 +275,10 @@ async def _release(
         node.give_back(job)
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
             if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
-                # Set down by hand: it is told, and nobody waits for it.
+                # Set down by hand: it is told, and the job does not wait for it.
                 ctld.send(ctld.address(node), message)
             continue
-        job.completing_nodes.add(node.name)
-        node.completing += 1
+        job.complete_on(node)
         ctld.set_node(node, node.base, node.flags | NodeFlag.COMPLETING)
         ctld.set_node(node, node.working_base(), node.flags)
         ctld.send(ctld.address(node), message)
@@ -357,12 +339,10 @@ async def node_is_gone(
     ctld: Controller, job: JobRecord, node: NodeRecord, *, reported: bool = False
 ) -> None:
     """Note that a completing job has left a node, as it has *reported*, or with the node itself."""
-    job.completing_nodes.discard(node.name)
-    job.left.append(ctld.process.cause)
+    job.gone_from(node, ctld.process.cause)
     if not job.completing_nodes:
         await _left_last(ctld, job)
-    node.completing -= 1
-    if not node.completing:
+    if node.is_left():
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     if not job.completing_nodes:
         await _after_last(ctld, job, node if reported else None)
@@ -420,7 +400,7 @@ async def _cleanup_completing(ctld: Controller, job: JobRecord) -> None:
         return
     if again is AfterExit.HOLD:
         hold_requeued(job, special_exit=True)
-    job.reason = job.hold_text or Reason.BEGIN_TIME
+    job.wait_again()
     ctld.set_job(job, PENDING)
     _back_to_queue(ctld, job)
 
@@ -438,7 +418,7 @@ async def _delete_steps(ctld: Controller, job: JobRecord) -> None:
 
 def finish(ctld: Controller, job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
-    limits.forget(job)
+    job.stop_timers()
     account(ctld, job, job.state.base)
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)
@@ -458,7 +438,7 @@ def purge_in_time(ctld: Controller, job: JobRecord) -> None:
 
 def run_again(ctld: Controller, job: JobRecord) -> None:
     """Send a job that is over, and has left its nodes, back into the queue."""
-    job.reason = job.hold_text or Reason.BEGIN_TIME
+    job.wait_again()
     ctld.set_job(job, PENDING)
     if job.array is not None and job.nodes:
         # It was counted as ended when it was over.
@@ -470,11 +450,10 @@ def _back_to_queue(ctld: Controller, job: JobRecord) -> None:
     if job.special_exit:
         ctld.set_job(job, PENDING_SPECIAL_EXIT)
     arrays.ended(ctld, job)
-    bookkeeping.back_in_queue(ctld, job)
-    job.back_to_queue(ctld.now_us)
+    begin_us = ctld.now_us + (LIFETIME_S + 1) * SECOND
+    job.back_to_queue(ctld.now_us, begin_us, ctld.books.next_index())
     # Its partitions may have other limits than when it was submitted.
     admission.ask_anew(ctld, job)
-    job.begin_us = ctld.now_us + (LIFETIME_S + 1) * SECOND
     limits.watch_deadline(ctld, job)
     eligible.settle(ctld, job)
 
@@ -488,7 +467,7 @@ async def purge(ctld: Controller, job: JobRecord) -> None:
     if ctld.bb is not None and not await staging.may_purge(ctld, job):
         return
     if ctld.bb is not None and not job.staged_out:
-        job.staged_out = True
+        job.end_stage_out()
         eligible.changed(ctld, job)
     eligible.forget(ctld, job)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)

@@ -10,7 +10,7 @@ from simctl.ctld.state.records import JobRecord, NodeRecord
 from simctl.site import User
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.messages import RequestLaunchProlog
-from simctl.wire.states import CONFIGURING, Reason
+from simctl.wire.states import CONFIGURING
 
 
 def environment(ctld: Controller, job: JobRecord) -> dict[str, str]:
@@ -65,13 +65,8 @@ def _start(
 
 def configure(ctld: Controller, job: JobRecord) -> None:
     """Start the prologs of a job that has just been given its nodes: slurmctld's, then theirs."""
-    if job.limit_timer is not None:
-        job.limit_timer.cancel()
-        job.limit_timer = None
     conf = ctld.site.conf
-    if conf.prolog_flags:
-        job.reason = Reason.PROLOG
-    job.prologs_out.clear()
+    job.await_prologs(of_nodes=bool(conf.prolog_flags))
     ctld.set_job(job, CONFIGURING)
     if not conf.prolog_slurmctld:
         if conf.prolog_flags:
@@ -83,7 +78,7 @@ def configure(ctld: Controller, job: JobRecord) -> None:
 def run_prolog(ctld: Controller, job: JobRecord) -> None:
     """Start PrologSlurmctld for a run of a job."""
     run = job.restart_cnt
-    job.prolog_slurmctld_runs = True
+    job.start_prolog()
 
     def ended(status: int) -> PrologEnded:
         return PrologEnded(job, run, status, ctld.process.cause)
@@ -93,7 +88,7 @@ def run_prolog(ctld: Controller, job: JobRecord) -> None:
 
 def launch_prologs(ctld: Controller, job: JobRecord) -> None:
     """Have every node of a job run its prolog now, whether anything is launched there or not."""
-    job.prologs_out = {node.name for node in job.nodes}
+    job.ask_prologs()
     for node in job.nodes:
         launch_prolog(ctld, job, node)
 
@@ -107,13 +102,13 @@ def launch_prolog(ctld: Controller, job: JobRecord, node: NodeRecord) -> None:
         node_list=job.node_list,
         partition=job.part.name,
     )
-    job.prologs_us = ctld.now_us
+    job.prolog_told(ctld.now_us)
     ctld.send(ctld.address(node), request)
 
 
 def start_epilog(ctld: Controller, job: JobRecord) -> None:
     """Start EpilogSlurmctld for a run that is over; the job is COMPLETING until it has ended."""
-    job.epilog_running = True
+    job.start_epilog()
     _start(
         ctld,
         job,

@@ -18,10 +18,9 @@ from simctl.wire.states import DONE, JobBase, Reason
 async def warning_due(ctld: Controller, _: Envelope, message: notices.WarningDue) -> None:
     """Send a job the signal it asked for before its limit, once: to its steps or to its script."""
     job = message.job
-    job.warn_timer = None
     if job.state.base is not JobBase.RUNNING:
         return
-    job.warned = True
+    job.warn()
     desc = job.desc
     signal_job(
         ctld,
@@ -33,16 +32,14 @@ async def warning_due(ctld: Controller, _: Envelope, message: notices.WarningDue
 async def deadline_due(ctld: Controller, _: Envelope, message: notices.DeadlineDue) -> None:
     """End a job that can no longer keep its deadline; a suspended one once it is resumed."""
     job = message.job
-    job.deadline_timer = None
     end_us = limits.deadline_us(ctld, job)
     if job.state.base is JobBase.PENDING:
         last_us = limits.last_start_us(end_us, limits.needed_min(job))
         if ctld.now_us < last_us + SECOND:
             limits.watch_deadline(ctld, job)
         elif not job.state.completing:
-            job.reason = Reason.DEADLINE
-            job.exit_code = 1
-            await end_waiting(ctld, job, DONE[JobBase.DEADLINE])
+            over = DONE[JobBase.DEADLINE]
+            await end_waiting(ctld, job, over, Reason.DEADLINE, exit_code=1)
     elif job.state.base is JobBase.RUNNING:
         for srun in clients(job):
             ctld.send(srun, SrunTimeout(job_id=job.job_id))
@@ -61,7 +58,6 @@ async def limit_due(ctld: Controller, _: Envelope, message: Any) -> None:
         ctld.send(srun, SrunTimeout(job_id=job.job_id))
     over_us = ctld.site.conf.over_time_limit_min * 60 * SECOND
     if job.limit_us != INFINITE and ctld.now_us >= job.limit_us + over_us:
-        job.limit_timer = None
         await end_job(ctld, job, JobBase.TIMEOUT, Reason.TIME_LIMIT, request=RequestKillTimelimit)
         return
     ctld.watch_limit(job)

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import attrs
-
 from simctl.ctld.choose.dependencies import (
     Verdict,
     corresponding,
@@ -12,9 +10,8 @@ from simctl.ctld.choose.dependencies import (
     verdict,
 )
 from simctl.ctld.controller import Controller
-from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.state import queue
-from simctl.ctld.state.records import JobRecord
+from simctl.ctld.state.records import Dependency, JobRecord
 from simctl.wire.ids import NO_VAL
 from simctl.wire.states import (
     PENDING_CONFIGURING,
@@ -35,10 +32,9 @@ def settle(ctld: Controller, job: JobRecord, *, asks: bool = True) -> None:
     now = verdict(ctld, job, ctld.now_us)
     reason = obstacle(ctld, job, now)
     if reason:
-        job.reason = reason
-        bookkeeping.waits(job, reason)
-        if reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job):
-            job.reason = Reason.DEPENDENCY
+        killed = reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job)
+        job.waits_for(Reason.DEPENDENCY if killed else reason)
+        if killed:
             ctld.moments.never_eligible(ctld, job)
             return
         if job.queued:
@@ -49,13 +45,8 @@ def settle(ctld: Controller, job: JobRecord, *, asks: bool = True) -> None:
             ctld.begin_at(due_us, job)
         return
     if not job.queued:
-        job.reason = Reason.NONE
-        job.awaited_ends = _what_was_waited_for(ctld, job)
         unregister(ctld, job)
-        job.dependency = None
-        job.eligible_us = ctld.now_us
-        if job.accrue_us < 0:
-            job.accrue_us = ctld.now_us
+        job.become_eligible(ctld.now_us, _what_was_waited_for(ctld, job))
         queue.enqueue(ctld, job)
         if asks:
             ctld.request_pass()
@@ -122,6 +113,13 @@ def changed(ctld: Controller, job: JobRecord) -> None:
             ctld.dependents.pop(job.job_id, None)
 
 
+def depend(ctld: Controller, job: JobRecord, dependency: Dependency | None) -> None:
+    """Have a job wait for other jobs than before."""
+    unregister(ctld, job)
+    job.depend_on(dependency)
+    register(ctld, job)
+
+
 def register(ctld: Controller, job: JobRecord) -> None:
     """Have a job told when what it waits for changes."""
     if job.dependency is None:
@@ -138,7 +136,7 @@ def register(ctld: Controller, job: JobRecord) -> None:
 
 
 def unregister(ctld: Controller, job: JobRecord) -> None:
-    """Let nobody tell a job any more of what it waits for.
+    """Tell a job no more of what it waits for.
 
     What that is may be gone, as after a restart; then nothing else takes it from the lists.
     """
@@ -177,8 +175,7 @@ def rename(ctld: Controller, job: JobRecord, name: str) -> None:
     """Give a job another name: singletons of the old one go by it no more, those of the new do."""
     before = list(ctld.singletons.get((job.desc.uid, job.name), ()))
     forget(ctld, job)
-    job.name = name
-    job.desc = attrs.evolve(job.desc, name=name)
+    job.rename(name)
     note_name(ctld, job)
     if job.dependency is not None and any(n.kind == "singleton" for n in job.dependency.needs):
         _count_namesakes(ctld, job)
@@ -188,7 +185,7 @@ def rename(ctld: Controller, job: JobRecord, name: str) -> None:
 
 
 def note_name(ctld: Controller, job: JobRecord) -> None:
-    """Count a new job among those of its name and user, if anybody asks for them."""
+    """Count a new job among those of its name and user, if a singleton has asked for them."""
     twins = ctld.singletons.get((job.desc.uid, job.name))
     if twins is not None and job not in twins:
         twins.append(job)
@@ -200,13 +197,13 @@ def forget(ctld: Controller, job: JobRecord) -> None:
     if twins is not None and job in twins:
         twins.remove(job)
     if job.job_id not in ctld.arrays:
-        # Somebody may have asked for it when it was over already.
+        # A job may have asked for it when it was over already.
         ctld.dependents.pop(job.job_id, None)
     unregister(ctld, job)
 
 
 def is_stuck(ctld: Controller, job: JobRecord) -> bool:
-    """Return whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
+    """Return whether a job waits for a person: held, unfit, suspended, or behind such a job."""
     seen: set[int] = set()
     todo = [job]
     while todo:
@@ -214,19 +211,19 @@ def is_stuck(ctld: Controller, job: JobRecord) -> bool:
         if each.job_id in seen:
             continue
         seen.add(each.job_id)
-        if _waits_for_somebody(each):
+        if _waits_for_person(each):
             return True
         if each.state.base is JobBase.PENDING and each.reason == Reason.DEPENDENCY:
             todo += _waited_for(ctld, each)
     return False
 
 
-def _waits_for_somebody(job: JobRecord) -> bool:
-    """Return whether it is a job's own state, and not another job, that somebody has to change."""
+def _waits_for_person(job: JobRecord) -> bool:
+    """Return whether a person has to change a job's own state, and not that of another job."""
     if job.state.base is JobBase.SUSPENDED or job.state == RUNNING_STOPPED:
         return True
     if job.state == PENDING_CONFIGURING or (job.queued and job.bb_answer < 0):
-        # Its burst buffer has no space for it: somebody's buffer has to go, or it has to.
+        # Its burst buffer has no space for it: another buffer has to go, or the job has to.
         return True
     if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return False
@@ -235,7 +232,7 @@ def _waits_for_somebody(job: JobRecord) -> bool:
         return True
     if job.reason == Reason.ARRAY_TASK_LIMIT and job.array is not None:
         running = [task for task in job.array.records.values() if task.nodes]
-        return all(_waits_for_somebody(task) for task in running if not task.state.finished)
+        return all(_waits_for_person(task) for task in running if not task.state.finished)
     return job.queued and _waits_for_stopped(job)
 
 
@@ -248,7 +245,7 @@ def _waited_for(ctld: Controller, job: JobRecord) -> list[JobRecord]:
 
 
 def _waits_for_stopped(job: JobRecord) -> bool:
-    """Return whether nodes a job waits for are held by one that somebody stopped with a signal."""
+    """Return whether nodes a job waits for are held by one that a user stopped with a signal."""
     return any(
         other.state == RUNNING_STOPPED
         for part in job.parts

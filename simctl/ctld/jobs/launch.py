@@ -1,8 +1,5 @@
 """The start of a job: nodes taken, RUNNING, and its first node or srun told."""
 
-from itertools import count as count_from
-from itertools import islice
-
 import attrs
 
 from simctl.ctld import authority
@@ -11,7 +8,7 @@ from simctl.ctld.choose.select import limit_in
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import arrays, completion, controller_scripts, eligible, limits, staging
 from simctl.ctld.reporting import bookkeeping
-from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
+from simctl.ctld.state.records import JobRecord, PartRecord
 from simctl.plugins.hooks import NonsenseError, check_environment
 from simctl.wire.conf.slurm_conf import can_checkpoint
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
@@ -29,19 +26,15 @@ async def start(
     One whose burst buffer cannot be claimed does not start, and waits or is held.
     """
     nodes = tuple(ctld.nodes[share.index] for share in shares)
-    if len(job.parts) > 1:
-        job.part = part
-        job.desc = attrs.evolve(job.desc, partition=part.name)
-    job.take_nodes(nodes, shares, ctld.now_us)
+    job.take_nodes(part, nodes, shares, ctld.now_us)
     if job.awaited_ends:
         ctld.subjects.know(job.job_id, *job.awaited_ends)
     if ctld.bb is not None and not await staging.begin(ctld, job):
         return False
     # Time may have passed in a plugin.
-    job.begin_run(ctld.now_us)
+    limit_min = limits.until_deadline_min(ctld, job, limit_in(job, part))
+    job.begin_run(ctld.now_us, limit_min)
     bookkeeping.started(ctld, job)
-    job.time_limit_min = limit_in(job, part)
-    job.time_limit_min = limits.until_deadline_min(ctld, job)
     ctld.start_limit(job)
     if job.limit_us != INFINITE:
         limits.watch_warning(ctld, job)
@@ -65,8 +58,8 @@ async def run_without_nodes(ctld: Controller, job: JobRecord) -> None:
 
     No script of it runs. As it never had nodes, its end cancels what its burst buffer still does.
     """
-    job.begin_run(ctld.now_us)
-    job.evaluated_us = ctld.now_us
+    job.begin_run(ctld.now_us, job.time_limit_min)
+    job.looked_at(ctld.now_us, "Main")
     bookkeeping.started(ctld, job)
     ctld.set_job(job, RUNNING)
     eligible.changed(ctld, job)
@@ -99,18 +92,18 @@ def tell(ctld: Controller, job: JobRecord) -> None:
 
 def occupy(ctld: Controller, job: JobRecord) -> None:
     """Give a job its shares of its nodes."""
-    job.gpus = {
-        node.index: _take_gpus(node, job) for node in job.nodes if job.shares[node.index].gres
-    }
     for node in job.nodes:
-        node.take(job, job.shares[node.index])
+        share = job.shares[node.index]
+        if share.gres:
+            node.give_gpus(job, share)
+        node.take(job, share)
         ctld.planned_nodes &= ~(1 << node.index)
         ctld.set_node(node, node.working_base(), node.flags)
 
 
 def _launch_batch(ctld: Controller, job: JobRecord) -> None:
-    # Noted before it is sent: nobody is to launch it again who finds this in saved state.
-    job.batch_start_us = job.launched_us = ctld.now_us
+    # Noted before it is sent: a slurmctld that finds this in saved state launches it no more.
+    job.launch(ctld.now_us)
     nodes = tuple(node.name for node in job.nodes)
     credential = authority.credential(
         ctld, job, SLURM_BATCH_SCRIPT, node_list=job.node_list, nodes=nodes, cores=job.cpus
@@ -136,7 +129,7 @@ def _launch_batch(ctld: Controller, job: JobRecord) -> None:
         ),
     )
     if not sent:
-        job.launched_us = -1
+        job.launch_not_sent()
 
 
 def _told_of(ctld: Controller, job: JobRecord) -> JobDesc:
@@ -155,14 +148,3 @@ def _environment(ctld: Controller, job: JobRecord) -> dict[str, str]:
         ctld.site.trace.complain(ctld.process, "env_sup", f"of job {job.job_id}: {error}")
         return {}
     return job.env_sup
-
-
-def _take_gpus(node: NodeRecord, job: JobRecord) -> tuple[int, ...]:
-    """Return which of a node's gpus a job gets: the first that no other job there has."""
-    taken = {gpu for other in node.jobs.values() for gpu in other.gpus.get(node.index, ())}
-    wanted = sum(
-        count
-        for name, count in job.shares[node.index].gres.items()
-        if name.partition(":")[0] == "gpu"
-    )
-    return tuple(islice((gpu for gpu in count_from(0) if gpu not in taken), wanted))

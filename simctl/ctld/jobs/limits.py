@@ -46,12 +46,12 @@ def needed_min(job: JobRecord) -> int:
     return INFINITE if job.desc.time_limit_min == NO_VAL else job.time_limit_min
 
 
-def until_deadline_min(ctld: Controller, job: JobRecord) -> int:
-    """Return the time limit of a job that starts and asked for none: what is left, if less."""
+def until_deadline_min(ctld: Controller, job: JobRecord, limit_min: int) -> int:
+    """Return the time limit of a job that starts; if it asked for none, at most what is left."""
     if not job.desc.deadline_s or job.desc.time_limit_min != NO_VAL:
-        return job.time_limit_min
+        return limit_min
     left_min = -((ctld.now_us - deadline_us(ctld, job)) // (60 * SECOND))
-    return min(job.time_limit_min, max(1, left_min))
+    return min(limit_min, max(1, left_min))
 
 
 def deadline_us(ctld: Controller, job: JobRecord) -> int:
@@ -61,14 +61,12 @@ def deadline_us(ctld: Controller, job: JobRecord) -> int:
 
 def watch_warning(ctld: Controller, job: JobRecord) -> None:
     """Have a running job warned before its time limit, if it asked for that and was not yet."""
-    if job.warn_timer is not None:
-        job.warn_timer.cancel()
-        job.warn_timer = None
     desc = job.desc
     if not desc.warn_signal or job.warned or job.limit_us == INFINITE:
+        job.watch_warning(None)
         return
     due_us = warning_due_us(job.limit_us, desc.warn_time_s, ctld.now_us)
-    job.warn_timer = ctld.mailbox.post_at(due_us, WarningDue(job))
+    job.watch_warning(ctld.mailbox.post_at(due_us, WarningDue(job)))
 
 
 def watch_deadline(ctld: Controller, job: JobRecord) -> None:
@@ -78,8 +76,7 @@ def watch_deadline(ctld: Controller, job: JobRecord) -> None:
     limits from the deadline on.
     """
     if job.deadline_timer is not None:
-        job.deadline_timer.cancel()
-        job.deadline_timer = None
+        job.watch_deadline(None)
     if not job.desc.deadline_s or job.state.finished or job.state.completing:
         return
     end_us = deadline_us(ctld, job)
@@ -87,12 +84,4 @@ def watch_deadline(ctld: Controller, job: JobRecord) -> None:
         due_us = last_start_us(end_us, needed_min(job)) + SECOND
     else:
         due_us = check_at_or_after(end_us)
-    job.deadline_timer = ctld.mailbox.post_at(max(due_us, ctld.now_us), DeadlineDue(job))
-
-
-def forget(job: JobRecord) -> None:
-    """Look at no limit of a job any more: it is over, or goes back into the queue."""
-    for timer in (job.limit_timer, job.warn_timer, job.deadline_timer, job.begin_timer):
-        if timer is not None:
-            timer.cancel()
-    job.limit_timer = job.warn_timer = job.deadline_timer = job.begin_timer = None
+    job.watch_deadline(ctld.mailbox.post_at(max(due_us, ctld.now_us), DeadlineDue(job)))

@@ -53,14 +53,13 @@ async def prolog_ended(ctld: Controller, _: Envelope, message: PrologEnded) -> N
         return
     ctld.process.cause = message.cause
     ctld.wait_for(job)
-    job.prolog_slurmctld_runs = False
+    job.end_prolog()
     if not message.status and ctld.site.conf.prolog_flags:
         launch_prologs(ctld, job)
     elif not message.status:
         launch_if_ready(ctld, job)
     elif job.batch and job.requeue:
-        job.launch_failures += 1
-        if job.launch_failures > MAX_BATCH_REQUEUE:
+        if job.fail_launch() > MAX_BATCH_REQUEUE:
             completion.hold_requeued(job, Reason.HOLD_MAX_REQUEUE)
         await completion.requeue(ctld, job)
     else:
@@ -111,10 +110,8 @@ async def unlaunched_over(ctld: Controller, _: Envelope, message: EndUnlaunched)
 
 def _launch(ctld: Controller, job: JobRecord) -> None:
     """End CONFIGURING: the job's time begins now."""
-    job.reason = Reason.NONE
+    job.end_prologs(ctld.now_us)
     ctld.set_job(job, RUNNING)
-    job.launch_failures = 0
-    job.start_us = ctld.now_us
     ctld.start_limit(job)
     launch.tell(ctld, job)
 
@@ -127,6 +124,6 @@ async def epilog_ended(ctld: Controller, _: Envelope, message: EpilogEnded) -> N
     job = message.job
     ctld.process.cause = message.cause
     ctld.wait_for(job, message.cause)
-    job.epilog_running = False
+    job.end_epilog()
     if not job.completing_nodes:
         await completion.gone(ctld, job)

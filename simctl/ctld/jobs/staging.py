@@ -9,7 +9,6 @@ import attrs
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import asking, eligible
 from simctl.ctld.port.burst_buffers import DONE
-from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.reporting.job_view import stands_for_many
 from simctl.ctld.state.records import JobRecord
 from simctl.wire.errno import SLURM_SUCCESS
@@ -21,16 +20,13 @@ _HORIZON_US = 10 * 3600 * SECOND
 """How far ahead a job's expected start may lie for its data to be staged in."""
 
 _CLEANING_US = 20 * SECOND
-"""When somebody looks at the reason of a job whose claim was revoked."""
+"""When a pass looks at a job whose claim was revoked."""
 
 
 def gates(ctld: Controller) -> bool:
     """Return whether a job stays COMPLETING until test_post_run lets it go."""
     wanted = ctld.site.options.bb_post_run_gate
     return ctld.site.model == "guide" if wanted is None else wanted
-
-
-# slurmctld starts.
 
 
 # A job comes in.
@@ -55,12 +51,12 @@ async def admit(ctld: Controller, job: JobRecord) -> tuple[int, str]:
     if rc:
         return rc, bb.why
     if ctld.site.model == "guide":
-        job.tres_req = await bb.set_tres_cnt(job, locked=False)
+        job.asks_of_buffers(await bb.set_tres_cnt(job, locked=False))
     return SLURM_SUCCESS, ""
 
 
 async def ask_at_submission(ctld: Controller, job: JobRecord) -> None:
-    """Ask about a job that came in and cannot start yet; nothing is staged, nobody asks if held.
+    """Ask about a job that came in and cannot start yet; nothing is staged. A held one is left out.
 
     About a batch job that only waits for its turn, those ahead of it are asked as well.
     """
@@ -69,9 +65,8 @@ async def ask_at_submission(ctld: Controller, job: JobRecord) -> None:
         return
     if job.queued:
         await ask_those_ahead(ctld, job)
-    job.bb_answer = await bb.test_stage_in(job, test_only=True)
-    if job.queued and job.bb_answer != DONE:
-        note_wait(job)
+    if await bb.test_stage_in(job, test_only=True) != DONE and job.queued:
+        job.waits_for_buffer()
 
 
 async def may_start_now(ctld: Controller, job: JobRecord) -> bool:
@@ -80,10 +75,10 @@ async def may_start_now(ctld: Controller, job: JobRecord) -> bool:
     if bb is None:
         return True
     first = await bb.test_stage_in(job, test_only=False)
-    job.bb_answer = await bb.test_stage_in(job, test_only=first != DONE)
-    if job.bb_answer != DONE:
-        note_wait(job)
-    return job.bb_answer == DONE
+    if await bb.test_stage_in(job, test_only=first != DONE) == DONE:
+        return True
+    job.waits_for_buffer()
+    return False
 
 
 async def ask_those_ahead(ctld: Controller, job: JobRecord) -> None:
@@ -98,22 +93,12 @@ async def ask_those_ahead(ctld: Controller, job: JobRecord) -> None:
         waits = other.queued or other.state == PENDING_CONFIGURING
         if waits and other.priority > job.priority and left > 0:
             left -= 1
-            other.bb_answer = await bb.test_stage_in(other, test_only=True)
+            await bb.test_stage_in(other, test_only=True)
 
 
 def waits_for_stage_in(job: JobRecord) -> bool:
     """Return whether a job could not start for its burst buffer when it was asked about last."""
     return job.bb_answer != DONE
-
-
-def note_wait(job: JobRecord) -> None:
-    """Tell of a job that it waits for its burst buffer, and for what."""
-    staging = job.bb_answer == 0
-    if not staging and job.bb_reason == Reason.BURST_BUFFER_OPERATION:
-        return
-    job.reason = Reason.BURST_BUFFER_STAGE_IN if staging else Reason.BURST_BUFFER_RESOURCES
-    job.state_desc = job.bb_reason = ""
-    bookkeeping.waits(job, job.reason)
 
 
 # Scheduler passes.
@@ -132,22 +117,22 @@ async def may_start(ctld: Controller, job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    job.bb_answer = await bb.test_stage_in(job, test_only=False)
+    answer = await bb.test_stage_in(job, test_only=False)
     if not job.queued:
         # The plugin has held it.
         return False
-    if job.bb_answer == DONE:
+    if answer == DONE:
         return True
-    note_wait(job)
+    job.waits_for_buffer()
     if job.expected_us < 0 or ctld.site.model == "guide":
         bb.waiting_in_pass += 1
     if job.expected_us < 0:
-        job.expected_us = ctld.now_us
+        job.expect(ctld.now_us)
     return False
 
 
 async def after_pass(ctld: Controller) -> None:
-    """Have space given to who is expected to start soonest, if somebody waits for it."""
+    """Have space given to the job that is expected to start soonest, if any waits for it."""
     bb = ctld.bb
     if bb is None:
         return
@@ -162,11 +147,11 @@ async def may_backfill(ctld: Controller, job: JobRecord) -> tuple[bool, int]:
     bb = ctld.bb
     if bb is None:
         return True, ctld.now_us
-    job.bb_answer = await bb.test_stage_in(job, test_only=True)
-    if job.bb_answer == DONE:
+    answer = await bb.test_stage_in(job, test_only=True)
+    if answer == DONE:
         return True, ctld.now_us
-    note_wait(job)
-    if job.bb_answer == 0:
+    job.waits_for_buffer()
+    if answer == 0:
         return False, ctld.now_us
     return False, await bb.est_start_us(job)
 
@@ -176,14 +161,14 @@ async def confirm(ctld: Controller, job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    job.bb_answer = await bb.test_stage_in(job, test_only=False)
-    if job.bb_answer != DONE:
-        note_wait(job)
-    return job.bb_answer == DONE and job.queued
+    if await bb.test_stage_in(job, test_only=False) == DONE:
+        return job.queued
+    job.waits_for_buffer()
+    return False
 
 
 async def after_backfill(ctld: Controller) -> None:
-    """Have space given to who is expected to start soonest."""
+    """Have space given to the job that is expected to start soonest."""
     if ctld.bb is not None:
         await ctld.bb.try_stage_in()
         asking.watch_waiting(ctld)
@@ -230,25 +215,23 @@ async def begin(ctld: Controller, job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    job.state_desc = job.bb_reason = ""
+    job.claim_buffer()
     ctld.subjects.know_buffer(job.job_id)
     if await bb.begin(job):
         job.lose_nodes()
         job.hold(job.state_desc, by_user=False)
-        job.eligible_us = -1
         eligible.settle(ctld, job)
         return False
     if not ctld.site.hooks.strikes(ctld.process, "select_g_job_begin", job=job.job_id):
         return True
     await bb.revoke_alloc(job)
-    job.lose_nodes()
+    job.lose_claim()
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
     # Its nodes were lost though they seemed free: the next pass in line is soon enough.
-    job.bb_answer = -1
     eligible.settle(ctld, job, asks=False)
     asking.watch_waiting(ctld)
-    job.reason = Reason.RESOURCES
+    job.waits_for(Reason.RESOURCES)
     if job.state.configuring:
         # The flag that the plugin has set stays, and no pass looks at the job again.
         ctld.pass_at(ctld.now_us + _CLEANING_US)
@@ -259,39 +242,38 @@ def tell_cleaning(ctld: Controller) -> None:
     """Tell of jobs whose claim was revoked that they are taken for being cleaned up."""
     for job in ctld.jobs.values():
         if job.state == PENDING_CONFIGURING and job.reason == Reason.RESOURCES:
-            job.reason = Reason.CLEANING
+            job.clean_up()
 
 
 async def started(ctld: Controller, job: JobRecord) -> None:
     """Enter what a job takes of burst buffers, once it is RUNNING."""
     bb = ctld.bb
     if bb is not None:
-        job.tres = await bb.set_tres_cnt(job, locked=True)
+        job.takes_of_buffers(await bb.set_tres_cnt(job, locked=True))
 
 
 # A job ends.
 
 
 async def ended(ctld: Controller, job: JobRecord) -> None:
-    """Start the stage-out of a run that is over, or end it all where nobody wants it."""
+    """Start the stage-out of a run that is over, or end it all where nothing is to be kept."""
     bb = ctld.bb
     if bb is None:
         return
     asking.stirred(ctld)
-    job.expected_us = -1
-    job.stage_out_due = False
-    if not job.nodes or job.hurry:
+    wanted = bool(job.nodes) and not job.hurry
+    later = wanted and ctld.site.options.bb_stageout_after_epilog
+    job.end_buffer_run(stage_out_due=later)
+    if not wanted:
         await bb.cancel(job)
-    elif ctld.site.options.bb_stageout_after_epilog:
-        job.stage_out_due = True
-    else:
+    elif not later:
         await bb.start_stage_out(job)
 
 
 async def late_stage_out(ctld: Controller, job: JobRecord) -> None:
     """Start the stage-out of a job that has left its nodes, where the scenario wants it so late."""
     if ctld.bb is not None and job.stage_out_due:
-        job.stage_out_due = False
+        job.start_late_stage_out()
         await ctld.bb.start_stage_out(job)
 
 
@@ -318,7 +300,7 @@ async def holds_completing(ctld: Controller, job: JobRecord) -> bool:
 def settle_stage_out(ctld: Controller, job: JobRecord) -> None:
     """Take the flag off a job that is over, if the stage-out ended before its nodes were free."""
     if job.stage_out_over and job.state.staging_out:
-        job.stage_out_over = False
+        job.stage_out_goes_on()
         ctld.set_job(job, job.state.lacking(JobFlag.STAGE_OUT))
 
 
@@ -327,8 +309,7 @@ async def may_purge(ctld: Controller, job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    job.bb_answer = await bb.test_stage_out(job)
-    if job.bb_answer == DONE:
+    if await bb.test_stage_out(job) == DONE:
         bb.kept.pop(job.job_id, None)
         return True
     bb.kept[job.job_id] = job
@@ -346,7 +327,7 @@ async def look_at_dependencies(ctld: Controller) -> None:
         if not job.state.finished or job.state.completing:
             continue
         if await bb.test_stage_out(job) == DONE:
-            job.staged_out = True
+            job.end_stage_out()
             eligible.changed(ctld, job)
         else:
             bb.is_awaited = True

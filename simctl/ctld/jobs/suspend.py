@@ -71,7 +71,7 @@ async def _suspend(ctld: Controller, job: JobRecord) -> int:
         await put_aside(ctld, job)
         ctld.request_pass()
     ctld.preempted.pop(job.job_id, None)
-    job.priority = 0
+    job.suspend_by_hand()
     return SLURM_SUCCESS
 
 
@@ -79,10 +79,7 @@ async def put_aside(ctld: Controller, job: JobRecord) -> None:
     """Give a running job's nodes back and have it stopped there."""
     hand_back(ctld, job)
     told = await suspend_switch.told(ctld, job)
-    job.suspend_us = job.switched_us = ctld.now_us
-    job.before_suspension_us = ctld.now_us - job.start_us - job.suspended_us
-    job.limit_us = INFINITE
-    limits.forget(job)
+    job.suspend(ctld.now_us)
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
     checkpoint_times.watch(ctld)
@@ -117,18 +114,15 @@ async def go_on(ctld: Controller, job: JobRecord) -> bool:
 
 
 async def _tell_nodes(ctld: Controller, job: JobRecord, op: int, told: Handle) -> None:
-    job.suspensions += 1
+    number = job.next_suspension()
     for node in job.nodes:
         switch_info = await suspend_switch.packed(ctld, job, told)
         message = RequestSuspendInt(
             job_id=job.job_id,
             op=op,
             switch_info=switch_info,
-            number=job.suspensions,
+            number=number,
             restart_cnt=job.restart_cnt,
         )
         ctld.send(ctld.address(node), message)
     await suspend_switch.free(ctld, job, told)
-
-
-# Nodes.

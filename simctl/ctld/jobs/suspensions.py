@@ -15,11 +15,8 @@ def forget(ctld: Controller, job: JobRecord) -> None:
     if ctld.suspended.pop(job.job_id, None) is None:
         return
     ctld.preempted.pop(job.job_id, None)
-    job.suspended_us += ctld.now_us - job.suspend_us
-    job.suspend_us = -1
-    job.switched_us = ctld.now_us
-    if not job.priority and not job.hold_text:
-        job.priority = ctld.next_priority(job.nice)
+    keeps = job.priority or job.hold_text
+    job.resume(ctld.now_us, job.priority if keeps else ctld.next_priority(job.nice))
 
 
 def hand_back(ctld: Controller, job: JobRecord) -> None:

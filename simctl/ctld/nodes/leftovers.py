@@ -26,7 +26,7 @@ def belongs(job: JobRecord, node: NodeRecord, restart_cnt: int) -> bool:
 
 
 def end_leftovers(ctld: Controller, node: NodeRecord, runs: Iterable[Run]) -> None:
-    """End what a node runs of jobs that are over, that run elsewhere or that nobody knows."""
+    """End what a node runs of jobs that are over, that run elsewhere or that are unknown."""
     for job_id, restart_cnt in dict.fromkeys(runs):
         job = ctld.jobs.get(job_id)
         if job is None:
@@ -55,8 +55,7 @@ def forget_leftover(ctld: Controller, node: NodeRecord, run: Run) -> bool:
     if run not in runs:
         return False
     del runs[run]
-    node.completing -= 1
-    if not node.completing:
+    if node.is_left():
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     return True
 
@@ -74,5 +73,5 @@ def _await_end(ctld: Controller, node: NodeRecord, run: Run) -> None:
     if run in runs:
         return
     runs[run] = None
-    node.completing += 1
+    node.expect_end()
     ctld.set_node(node, node.base, node.flags | NodeFlag.COMPLETING)

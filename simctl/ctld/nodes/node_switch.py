@@ -59,15 +59,10 @@ async def _print_node_info(ctld: Controller, info: Handle, name: str) -> None:
 def drop(
     ctld: Controller, node: NodeRecord, message: MessageNodeRegistrationStatus, due_us: int
 ) -> None:
-    """Drop an invalid registration; the node is asked for another at a moment, a few times.
-
-    That its slurmd has started is not forgotten: a later registration will not say so again.
-    """
+    """Drop an invalid registration; the node is asked for another at a moment, a few times."""
     args = {"rpc": message.rpc, "node": message.node_name}
     ctld.site.trace.note("log", "invalid_message", ctld.process, args=args)
-    node.start_missed = node.start_missed or message.startup
-    node.invalid_registrations += 1
-    if node.invalid_registrations <= _ASKED_AT_MOST:
+    if node.misread(startup=message.startup) <= _ASKED_AT_MOST:
         ctld.mailbox.post_at(due_us, NodeDue(node))
 
 

@@ -47,7 +47,7 @@ def not_responding(ctld: Controller, node: NodeRecord) -> None:
     if not node.flags & NodeFlag.NO_RESPOND:
         # It has answered all before.
         asked_us = ctld.now_us - ctld.site.fabric.timeout_us
-        node.last_response_us = max(node.last_response_us, asked_us)
+        node.heard(asked_us)
     silent(ctld, node)
 
 
@@ -68,7 +68,7 @@ async def connect_failed(ctld: Controller, _: Envelope, notice: ConnectFailed) -
     if answers(ctld, node) or node.base in (NodeBase.DOWN, NodeBase.UNKNOWN):
         return
     if not node.flags & NodeFlag.NO_RESPOND:
-        node.last_response_us = max(node.last_response_us, notice.sent_us - SECOND)
+        node.heard(notice.sent_us - SECOND)
     silent(ctld, node)
 
 

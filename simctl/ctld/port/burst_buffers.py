@@ -231,6 +231,7 @@ class BurstBuffers:
     async def test_stage_in(self, job: JobRecord, *, test_only: bool) -> int:
         """Return whether a job may start: 1; while it is staged in 0, else -1."""
         answer = _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
+        job.buffer_answers(answer)
         return self._heard(answer)
 
     async def begin(self, job: JobRecord) -> int:

@@ -24,7 +24,6 @@ from simctl.site import Site
 from simctl.wire.errno import errno_name
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import (
-    JobBase,
     JobState,
     NodeBase,
     NodeFlag,
@@ -107,16 +106,7 @@ class Port(State):
         """Change a job's state, if the table allows it."""
         before = job.state
         check_job_change(before, after)
-        job.state = after
-        self.changes += 1
-        if after.base is JobBase.RUNNING:
-            self.running[job.job_id] = job
-        else:
-            self.running.pop(job.job_id, None)
-        if after.completing:
-            self.completing[job.job_id] = job
-        else:
-            self.completing.pop(job.job_id, None)
+        self.move_job(job, after)
         ended = after.finished and job.exit_code
         self.site.trace.state(
             self.process,
@@ -133,9 +123,7 @@ class Port(State):
         before_base, before_flags = node.base, node.flags
         if base is before_base and flags == before_flags:
             return
-        node.base = base
-        node.flags = flags
-        if self.sort_node(node):
+        if self.move_node(node, base, flags):
             # A job that waits for it blocks the others no more, or does so again.
             self.request_pass()
         trace = self.site.trace
@@ -159,9 +147,7 @@ class Port(State):
 
     def note_reason(self, node: NodeRecord, reason: str, uid: int) -> None:
         """Note why a node is out of service, and who says so."""
-        node.reason = reason
-        node.reason_uid = uid
-        node.reason_us = self.now_us
+        node.give_reason(reason, uid, self.now_us)
 
     def request_pass(self) -> None:
         """Have a pass run as soon as the last one is batch_sched_delay ago, if anybody waits."""
@@ -229,27 +215,23 @@ class Port(State):
 
     def begin_at(self, due_us: int, job: JobRecord) -> None:
         """Have a job join its queue at a moment."""
-        if job.begin_timer is not None:
-            job.begin_timer.cancel()
-        job.begin_timer = self.mailbox.post_at(due_us, BeginDue(job))
+        job.watch_begin(self.mailbox.post_at(due_us, BeginDue(job)))
 
     def start_limit(self, job: JobRecord) -> None:
         """Count a running job's time limit from its start, and look at it in time."""
-        if job.limit_timer is not None:
-            job.limit_timer.cancel()
-            job.limit_timer = None
         job.set_limit()
         if job.limit_us != INFINITE:
             self.watch_limit(job)
+        else:
+            job.watch_limit(None)
 
     def watch_limit(self, job: JobRecord) -> None:
         """Look at a job's time limit at the check before it is reached, and at the one after."""
         over_us = self.site.conf.over_time_limit_min * 60 * SECOND
         kill_us = check_at_or_after(job.limit_us + over_us)
         warn_us = kill_us - PERIODIC_US
-        job.limit_timer = self.mailbox.post_at(
-            warn_us if warn_us > self.now_us else kill_us, LimitDue(job, job.restart_cnt)
-        )
+        due_us = warn_us if warn_us > self.now_us else kill_us
+        job.watch_limit(self.mailbox.post_at(due_us, LimitDue(job, job.restart_cnt)))
 
     def tell_refusal(self, envelope: Envelope, return_code: int) -> None:
         """Say in the trace that a request is refused for who asks."""

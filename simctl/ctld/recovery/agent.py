@@ -117,7 +117,7 @@ def _send_again(ctld: Controller, to: Mailbox, message: Message) -> None:
         credential = ctld.site.keys.signer.sign(fresh)
         message = msgspec.structs.replace(message, credential=credential)
     if ctld.send(to, message):
-        job.launched_us = ctld.now_us
+        job.launch_again(ctld.now_us)
 
 
 async def unanswered(ctld: Controller, _: Envelope, notice: Unanswered) -> None:
@@ -259,7 +259,7 @@ async def response_rc(ctld: Controller, envelope: Envelope, message: ResponseSlu
     sender = envelope.sender
     node = ctld.nodes_by_name.get(sender.host.name) if sender is not None else None
     if node is not None:
-        node.last_response_us = ctld.now_us
+        node.heard(ctld.now_us)
         if message.answers == RequestPing.rpc and node.flags & NodeFlag.NO_RESPOND:
             ctld.send(sender, RequestNodeRegistrationStatus())
     if message.return_code:

@@ -82,12 +82,12 @@ def never_ran(job: JobRecord) -> bool:
 
 async def _recover(ctld: Controller, bb: BurstBuffers, job: JobRecord) -> None:
     """Take a job in after a restart: its counts, and its claim if it was about to be launched."""
-    job.prolog_running = 0
+    job.drop_launch_holds()
     if never_ran(job) and ctld.site.model == "modern":
         return
     over = job.state.finished and not job.state.staging_out
     if job.tres and (over or job.state.base is JobBase.RUNNING):
-        job.tres = await bb.set_tres_cnt(job, locked=False)
+        job.takes_of_buffers(await bb.set_tres_cnt(job, locked=False))
     if job.state.base is JobBase.RUNNING and job.state.configuring:
         await _begin_again(ctld, bb, job)
 

@@ -5,7 +5,6 @@ from simctl.ctld.jobs import prologs
 from simctl.ctld.state.records import JobRecord, NodeRecord, StepRecord
 from simctl.ctld.steps import steps
 from simctl.kernel.fabric import Mailbox
-from simctl.wire.hostlist import compress
 from simctl.wire.messages import RequestSignalTasks, RequestTerminateJob
 from simctl.wire.signals import SIG_NODE_FAIL
 from simctl.wire.states import RUNNING, RUNNING_RESIZING, JobBase, NodeBase, NodeFlag
@@ -39,26 +38,24 @@ async def take_out(
     if resizes:
         ctld.set_job(job, RUNNING_RESIZING)
     node.give_back(job)
-    del job.shares[node.index]
-    job.nodes = tuple(each for each in job.nodes if each is not node)
-    job.node_list = compress(tuple(each.name for each in job.nodes))
+    job.leave_out(node)
     ctld.site.trace.note(
         "log", "node_removed", ctld.process, args={"node": node.name}, job=job.job_id
     )
     trace, who = ctld.site.trace, ctld.process
     before = who.cause
     for step in list(job.steps.values()):
-        # Which step is first is no matter.
+        # The order of the steps does not matter.
         trace.choose(who, before)
         await _leave_out(ctld, step, node)
     trace.choose(who, before)
     if resizes:
         ctld.set_job(job, RUNNING)
-    # Nobody waits for a prolog there any more.
+    # The job waits for no prolog there any more.
     prologs.prolog_over(ctld, job, node.name)
     by_hand = node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND
     if by_hand or (told and node.base is not NodeBase.DOWN):
-        # It can be reached, so it is told; nobody waits for it.
+        # It can be reached, so it is told; the job does not wait for it.
         ctld.send(
             ctld.address(node),
             RequestTerminateJob(
@@ -72,9 +69,7 @@ async def _leave_out(ctld: Controller, step: StepRecord, node: NodeRecord) -> No
     nodes = step.layout.nodes
     if node.name not in nodes:
         return
-    step.reported[nodes.index(node.name)] = 1
-    step.reports.append(ctld.process.cause)
-    if all(step.reported):
+    if step.end_on(node.name, ctld.process.cause):
         ctld.site.trace.join(ctld.process, *step.reports)
         await steps.delete(ctld, step)
         return

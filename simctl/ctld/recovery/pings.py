@@ -143,7 +143,7 @@ async def _ping_in_vain(ctld: Controller, node: NodeRecord) -> bool:
     timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
     # The last ping it answered was the last one before it fell silent.
     answered_us = _silent_since_us(ctld, node) // interval_us * interval_us
-    node.last_response_us = max(node.last_response_us, answered_us)
+    node.heard(answered_us)
     # Slurm counts in whole seconds.
     silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
     if timeout_us and silent_s * SECOND >= timeout_us:

@@ -32,14 +32,15 @@ async def node_registration(
         return
     first = message.startup and message.started_us > node.slurmd_start_us
     started = first or node.start_missed
-    node.slurmd_start_us = max(node.slurmd_start_us, message.started_us)
     rebooted = message.booted_us > node.booted_us
-    node.booted_us = message.booted_us
-    node.start_missed, node.invalid_registrations = False, 0
-    node.last_response_us = ctld.now_us
+    node.register(
+        ctld.now_us,
+        started_us=message.started_us,
+        booted_us=message.booted_us,
+        started=started,
+    )
     runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
     if started:
-        node.start_us = ctld.now_us
         if rebooted:
             await _after_restart(ctld, node, runs)
         else:
@@ -50,8 +51,8 @@ async def node_registration(
     base = node.working_base()
     if node.base is NodeBase.DOWN and not _returns(ctld, node):
         base = NodeBase.DOWN
-    else:
-        node.reason = "" if not flags & NodeFlag.DRAIN else node.reason
+    elif not flags & NodeFlag.DRAIN:
+        node.in_service()
     ctld.set_node(node, base, flags)
     end_leftovers(ctld, node, (*runs, *message.left))
     await missing.look(ctld, node, message, started=started and not rebooted)

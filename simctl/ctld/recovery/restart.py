@@ -61,7 +61,7 @@ async def save(ctld: Controller) -> None:
 async def recover(ctld: Controller) -> None:
     """Give jobs and steps what plugins packed of them; a step that none can read is lost."""
     for job in list(ctld.jobs.values()):
-        job.check_job = await _recover_job(ctld, job)
+        job.keep_record(await _recover_job(ctld, job))
         await buffers_at_start.count_as_read(ctld, job)
         for step in list(job.steps.values()):
             if not await _recover_step(ctld, step):
@@ -78,23 +78,24 @@ async def _recover_job(ctld: Controller, job: JobRecord) -> Handle:
 async def _recover_step(ctld: Controller, step: StepRecord) -> bool:
     hooks, who = ctld.site.hooks, ctld.process
     if ctld.site.model == "guide":
-        step.switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=step.about)
-        if failed(step.switch_job):
+        switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=step.about)
+        if failed(switch_job):
             raise Fatal("switch_g_alloc_jobinfo failed")
     else:
-        step.switch_job = await hooks.blank(who, switch_p_alloc_jobinfo)
-    step.check_job = NULL
+        switch_job = await hooks.blank(who, switch_p_alloc_jobinfo)
+    step.keep_credential(switch_job)
     buffer = step.packed_job.opened()
     about = step.about
-    if failed(await hooks.call(switch_p_unpack_jobinfo, who, step.switch_job, buffer, about=about)):
+    if failed(await hooks.call(switch_p_unpack_jobinfo, who, switch_job, buffer, about=about)):
         _tell_lost(ctld, "a step's credential", about)
         return False
-    step.check_job, good = await _record(ctld, step.packed_record, about)
+    check_job, good = await _record(ctld, step.packed_record, about)
+    step.keep_record(check_job)
     if not good:
         _tell_lost(ctld, "a step's checkpoint record", about)
         return False
     await hooks.call_besides(
-        switch_p_job_step_allocated, who, step.switch_job, step.node_list, about=about
+        switch_p_job_step_allocated, who, switch_job, step.node_list, about=about
     )
     return True
 
@@ -121,14 +122,13 @@ def _tell_lost(ctld: Controller, what: str, about: About) -> None:
     )
 
 
-# What nobody saves: who has what of which node, queues, timers.
+# What is not saved: who has what of which node, queues, timers.
 
 
 def rebuild(ctld: Controller) -> None:
     """Make from restored records what follows from them; nothing is sent, no plugin asked."""
     for node in ctld.nodes:
-        node.last_response_us = ctld.now_us
-        node.completing = len(ctld.leftovers.get(node.name, ()))
+        node.begin_anew(ctld.now_us, len(ctld.leftovers.get(node.name, ())))
     for job in ctld.jobs.values():
         _place(ctld, job)
     for node in ctld.nodes:
@@ -147,28 +147,17 @@ def _place(ctld: Controller, job: JobRecord) -> None:
         # It was on its way back into the queue; its nodes have yet to hear of it.
         ctld.set_job(job, PENDING_COMPLETING)
     state = job.state
-    job.prologs_out = {name for name in job.prologs_out if state.configuring}
-    job.epilog_running = False
+    job.begin_anew(was_stopped=ctld.saves.was_stopped)
     if state.completing:
         ctld.completing[job.job_id] = job
-        if not ctld.saves.was_stopped:
-            # It may have been about to tell some of them.
-            job.completing_nodes = {node.name for node in job.nodes}
-        lost = {node.name for node in job.nodes if node.base is NodeBase.DOWN}
-        job.completing_nodes -= lost
         for name in sorted(job.completing_nodes):
-            ctld.nodes_by_name[name].completing += 1
+            ctld.nodes_by_name[name].expect_end()
     elif state.base is JobBase.RUNNING:
         ctld.running[job.job_id] = job
         for node in job.nodes:
-            node.jobs[job.job_id] = job
-            node.free.take(job.shares[node.index])
-            node.free_cores &= ~job.cores.get(node.index, 0)
+            node.keep(job)
     elif state.base is JobBase.SUSPENDED:
         ctld.suspended[job.job_id] = job
-    elif state.base is JobBase.PENDING and not state.flags:
-        job.nodes, job.shares, job.completing_nodes = (), {}, set()
-        job.start_us = -1
 
 
 def _settle_node(ctld: Controller, node: NodeRecord) -> None:
@@ -181,7 +170,7 @@ def _settle_node(ctld: Controller, node: NodeRecord) -> None:
         anew = ctld.site.model == "modern" and not node.jobs
         base = NodeBase.UNKNOWN if anew else node.working_base()
     ctld.set_node(node, base, flags)
-    if ctld.sort_node(node):
+    if ctld.move_node(node, node.base, node.flags):
         ctld.request_pass()
 
 
@@ -189,7 +178,7 @@ def _queue(ctld: Controller, job: JobRecord) -> None:
     """Put a job that waits where it belongs, and set the timers of every other."""
     eligible.note_name(ctld, job)
     base = job.state.base
-    queued, job.queued = job.queued, False
+    queued = queue.forget_place(job)
     if base is JobBase.PENDING and not job.state.completing:
         eligible.register(ctld, job)
         limits.watch_deadline(ctld, job)

@@ -82,6 +82,5 @@ async def _end_there(ctld: Controller, step: StepRecord, node: NodeRecord) -> No
     names: Any = step.layout.nodes
     if node.name not in names:
         return
-    step.reported[names.index(node.name)] = 1
-    if all(step.reported):
+    if step.end_on(node.name):
         await steps.delete(ctld, step)

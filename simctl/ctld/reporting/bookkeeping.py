@@ -24,8 +24,6 @@ from simctl.wire.messages import DbdGetJobsCond, DbdGotJobs
 from simctl.wire.resources import ALL_MEMORY
 from simctl.wire.states import JobBase, Reason
 
-_NOT_TOLD: Final = (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES)
-
 _EXITED_1: Final = 1 << 8
 
 
@@ -35,26 +33,13 @@ _EXITED_1: Final = 1 << 8
 def came(ctld: Controller, job: JobRecord) -> None:
     """Note a new job; the tasks of an array are heard of one by one, as they start or end."""
     if job.array is None:
-        job.db_index = ctld.books.next_index()
+        job.enter_books(ctld.books.next_index())
 
 
 def started(ctld: Controller, job: JobRecord) -> None:
     """Note that a job starts."""
     if not job.db_index:
-        job.db_index = ctld.books.next_index()
-
-
-def waits(job: JobRecord, reason: str) -> None:
-    """Note what a job has to wait for; its turn and nodes that are in use do not count.
-
-    Nor does, of a job whose srun or salloc waits, what its partition does not allow.
-    """
-    if reason == job.lasting_reason and not job.batch:
-        return
-    if reason == job.hold_text and reason:
-        reason = Reason.HELD_USER
-    if reason and reason not in _NOT_TOLD:
-        job.waited_for = reason.partition(",")[0]
+        job.enter_books(ctld.books.next_index())
 
 
 def run_ended(ctld: Controller, job: JobRecord, state: str) -> None:
@@ -69,18 +54,6 @@ def run_ended(ctld: Controller, job: JobRecord, state: str) -> None:
         ctld.books.enter(_account(ctld, job, state))
 
 
-def refused(ctld: Controller, job: JobRecord) -> None:
-    """Enter a job that was to start at once and could not: it has waited for nothing."""
-    job.waited_for = ""
-    run_ended(ctld, job, JobBase.FAILED.name)
-
-
-def back_in_queue(ctld: Controller, job: JobRecord) -> None:
-    """Begin a new record for a job that is to run again."""
-    job.db_index = ctld.books.next_index()
-    job.cancel_uid = NOBODY
-
-
 def requeued(ctld: Controller, job: JobRecord, *, preempted: bool) -> None:
     """Enter a run that was given up so that the job can run again."""
     run_ended(ctld, job, JobBase.PREEMPTED.name if preempted else REQUEUED)
@@ -90,13 +63,10 @@ def requeued(ctld: Controller, job: JobRecord, *, preempted: bool) -> None:
 
 
 def step_ended(ctld: Controller, step: StepRecord) -> None:
-    """Enter how a step ended; what it exited with counts for its job."""
-    code = step.exit_code
-    if code != NO_VAL:
-        step.job.derived_exit_code = max(step.job.derived_exit_code, code)
+    """Enter how a step ended."""
     if not ctld.books.open:
         return
-    state = step_state(code)
+    state = step_state(step.exit_code)
     if step.timed_out and state is not JobBase.COMPLETED:
         state = JobBase.TIMEOUT
     ctld.books.enter(_step(ctld, step, state.name, ctld.now_us))
@@ -108,7 +78,7 @@ def batch_ended(ctld: Controller, job: JobRecord, exit_code: int) -> None:
         return
     if ctld.books.open:
         ctld.books.enter(_batch(ctld, job, step_state(exit_code).name, exit_code, ctld.now_us))
-    job.batch_start_us = -1
+    job.script_ended()
 
 
 # Records.
@@ -179,7 +149,7 @@ def _tasks(job: JobRecord) -> str:
 def _eligible_us(job: JobRecord) -> int:
     array = job.array
     if array is not None and array.rest is job and job.reason == Reason.ARRAY_TASK_LIMIT:
-        # Nobody looks at the other tasks before one of those that run has ended.
+        # No pass looks at the other tasks before one of those that run has ended.
         return -1
     if not job.nodes and job.begin_us > max(job.end_us, job.eligible_us, job.submit_us):
         return job.begin_us

@@ -11,7 +11,7 @@ from simctl.ctld.state.records import JobRecord
 from simctl.plugin import JobRecord as JobPtr
 from simctl.plugins.hooks import check_environment
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
-from simctl.wire.states import JOB_CHANGES, JobBase, JobFlag, Reason
+from simctl.wire.states import JOB_CHANGES, JobBase, JobFlag
 
 
 class LiveJob(JobPtr):
@@ -26,9 +26,8 @@ class LiveJob(JobPtr):
 
 def live(ctld: Controller, job: JobRecord) -> LiveJob:
     """Return what plugins are handed of a job: the same object each time."""
-    if job.view is None or job.view._job is not job:
-        # A task that was split off begins as a copy of its array's record.
-        job.view = LiveJob(ctld, job)
+    if job.view is None:
+        job.view_as(LiveJob(ctld, job))
     view: LiveJob = job.view
     return view
 
@@ -95,14 +94,11 @@ _READ: Final[Mapping[str, Callable[[Controller, JobRecord], Any]]] = {
 
 
 def _set_priority(ctld: Controller, job: JobRecord, value: int) -> None:
-    """Hold a job, or give it another place in its queues, once nobody goes along them."""
+    """Hold a job, or give it another place in its queues, once no pass goes along them."""
     if job.queued and value and value != job.priority and ctld.bb is not None:
         ctld.bb.moved.append(job)
         ctld.request_pass()
-    job.priority = value
-    job.held_by_user = False
-    if not value:
-        job.eligible_us = -1
+    job.plugin_prioritizes(value)
     _told(ctld, job)
 
 
@@ -114,7 +110,7 @@ def _told(ctld: Controller, job: JobRecord) -> None:
     if job.state.base is not JobBase.PENDING or _is_claiming(ctld, job):
         return
     if not job.priority:
-        job.hold_text = job.state_desc or job.bb_reason
+        job.plugin_holds()
     ctld.moments.told_by_plugin(ctld, job)
 
 
@@ -123,18 +119,18 @@ def _is_claiming(ctld: Controller, job: JobRecord) -> bool:
 
 
 def _set_reason(ctld: Controller, job: JobRecord, value: str) -> None:
-    job.bb_reason = "" if value == Reason.NONE else value
-    job.reason = value
+    job.plugin_gives_reason(value)
     _told(ctld, job)
 
 
 def _set_desc(ctld: Controller, job: JobRecord, value: str) -> None:
-    job.state_desc = value
+    job.plugin_describes(value)
     _told(ctld, job)
 
 
 def _set_begin(ctld: Controller, job: JobRecord, value: int) -> None:
-    job.begin_us = max(-1, (value - ctld.site.start_time_s) * SECOND) if value else -1
+    begin_us = (value - ctld.site.start_time_s) * SECOND if value else -1
+    job.begin_after(max(-1, begin_us))
     if job.state.base is JobBase.PENDING and not _is_claiming(ctld, job):
         ctld.moments.told_by_plugin(ctld, job)
 
@@ -143,7 +139,7 @@ def _set_bb_state(ctld: Controller, job: JobRecord, value: str) -> None:
     before = job.bb_state
     if value == before:
         return
-    job.bb_state = value
+    job.buffer_is(value)
     ctld.changes += 1
     ctld.site.trace.state(
         ctld.process,
@@ -162,30 +158,26 @@ def _set_stage_out(ctld: Controller, job: JobRecord, value: bool) -> None:
         return
     if value:
         if state.having(JobFlag.STAGE_OUT) in JOB_CHANGES.get(state, ()):
-            job.stage_out_over = False
+            job.stage_out_goes_on()
             ctld.set_job(job, state.having(JobFlag.STAGE_OUT))
     elif state.completing:
-        job.stage_out_over = True
+        job.end_stage_out_early()
     else:
         ctld.set_job(job, state.lacking(JobFlag.STAGE_OUT))
-
-
-def _setter(name: str) -> Callable[[Controller, JobRecord, Any], None]:
-    return lambda _, job, value: setattr(job, name, value)
 
 
 _WRITE: Final[Mapping[str, Callable[[Controller, JobRecord, Any], None]]] = {
     "priority": _set_priority,
     "state_reason": _set_reason,
     "state_desc": _set_desc,
-    "system_comment": _setter("system_comment"),
-    "admin_comment": _setter("admin_comment"),
+    "system_comment": lambda _, job, value: job.plugin_comments(value),
+    "admin_comment": lambda _, job, value: job.plugin_comments(value, admin=True),
     "begin_time": _set_begin,
-    "burst_buffer": _setter("burst_buffer"),
+    "burst_buffer": lambda _, job, value: job.ask_buffer(value),
     "burst_buffer_state": _set_bb_state,
     "stage_out": _set_stage_out,
-    "env_sup": _setter("env_sup"),
-    "restart_dir": _setter("restart_dir"),
+    "env_sup": lambda _, job, value: job.plugin_adds(value),
+    "restart_dir": lambda _, job, value: job.restart_from(value),
 }
 
 

@@ -24,7 +24,7 @@ class LiveStep(StepPtr):
 def live_step(ctld: Controller, step: StepRecord) -> LiveStep:
     """Return what plugins are handed of a step: the same object each time."""
     if step.view is None:
-        step.view = LiveStep(ctld, step)
+        step.view_as(LiveStep(ctld, step))
     view: LiveStep = step.view
     return view
 

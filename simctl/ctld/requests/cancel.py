@@ -74,15 +74,14 @@ async def _kill(ctld: Controller, job: JobRecord, message: RequestKillJob, uid: 
         if message.signal != SIGKILL or message.batch_only:
             return ESLURM_TRANSITION_STATE_NO_UPDATE
         # Its nodes are letting go of it already: it only does not go back into the queue.
-        job.cancel_uid = uid
+        job.cancelled_by(uid)
         ctld.set_job(job, COMPLETING[JobBase.CANCELLED])
         return SLURM_SUCCESS
     if message.signal == SIGKILL:
-        job.cancel_uid = uid
+        job.cancelled_by(uid, hurry=message.hurry and not message.batch_only)
     if job.state.base is JobBase.PENDING:
         return await cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
-        job.hurry = message.hurry
         await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
     elif job.state.base is JobBase.SUSPENDED:
         return ESLURM_TRANSITION_STATE_NO_UPDATE
@@ -102,7 +101,7 @@ async def _hurry(ctld: Controller, job: JobRecord) -> int:
 
 
 def _note_stop(ctld: Controller, job: JobRecord, signal: int) -> None:
-    """Show that somebody has stopped a job, which keeps its nodes, or lets it go on."""
+    """Show that a user has stopped a job, which keeps its nodes, or lets it go on."""
     if signal == SIGSTOP and job.state == RUNNING:
         ctld.set_job(job, RUNNING_STOPPED)
     elif signal == SIGCONT and job.state == RUNNING_STOPPED:
@@ -124,8 +123,8 @@ async def cancel_job_step(
             rc = ESLURM_ALREADY_DONE if was else ESLURM_INVALID_JOB_ID
         else:
             if envelope.sender is not step.srun:
-                # What an srun ends by itself nobody has cancelled.
-                step.cancel_uid = authority.uid_of(ctld, envelope)
+                # What an srun ends by itself counts as cancelled by no user.
+                step.cancelled_by(authority.uid_of(ctld, envelope))
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
                 ctld.send(step.srun, SrunJobComplete(job_id=job.job_id, step_id=step.step_id))

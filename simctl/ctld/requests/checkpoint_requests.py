@@ -84,7 +84,7 @@ async def restart(ctld: Controller, request: RequestCheckpoint, uid: int) -> int
     made = await submit.resubmit(ctld, desc)
     if isinstance(made, submit.Refusal):
         return made.error_code
-    made.restart_dir = f"{request.image_dir or saved.image_dir}/{made.job_id}"
+    made.restart_from(f"{request.image_dir or saved.image_dir}/{made.job_id}")
     return SLURM_SUCCESS
 
 

@@ -168,7 +168,7 @@ class PluginServices:
     def hold_launch(self, view: Any) -> None:
         """Keep a job from being launched; one that is about to start is CONFIGURING from now on."""
         job = self._record(view)
-        job.prolog_running += 1
+        job.hold_launch()
         if job.state == PENDING:
             self._ctld.set_job(job, PENDING_CONFIGURING)
 
@@ -177,7 +177,7 @@ class PluginServices:
         job = self._record(view)
         if not job.prolog_running:
             return
-        job.prolog_running -= 1
+        job.release_launch()
         prologs.launch_if_ready(self._ctld, job)
 
     async def requeue(self, view: Any, text: str, exit_status: int) -> None:
@@ -187,20 +187,19 @@ class PluginServices:
             return
         if job.ckpt_requeue_dir:
             # It was asked for: the script goes on from the images.
-            job.restart_dir = job.ckpt_requeue_dir
+            job.restart_from(job.ckpt_requeue_dir)
             await completion.requeue(self._ctld, job, preempted=job.ckpt_preempted)
             return
         unlaunched = job.state.configuring
         if unlaunched and self._ctld.site.model == "modern":
             # Real Slurm takes the flag off before it looks at how pre_run ended.
             self._ctld.set_job(job, job.state.lacking(JobFlag.CONFIGURING))
-        job.state_desc = text
-        job.exit_code = job.pre_run_status = exit_status
+        job.fail_pre_run(text, exit_status)
         if not job.batch or not job.requeue:
             await completion.end_job(self._ctld, job, JobBase.FAILED, text)
             return
         await completion.requeue(self._ctld, job, unlaunched=unlaunched)
-        job.state_desc = text
+        job.plugin_describes(text)
 
     # Steps.
 

@@ -7,7 +7,7 @@ from simctl.ctld.authority import asker_of
 from simctl.ctld.choose import dependencies, reserved
 from simctl.ctld.choose.dependency_text import parse_dependency
 from simctl.ctld.choose.request import Request, read_request
-from simctl.ctld.choose.select import keep_fitting
+from simctl.ctld.choose.select import fitting_parts
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import arrays, eligible, launch, limits, staging
 from simctl.ctld.jobs.completion import finish
@@ -117,14 +117,13 @@ async def resource_allocation(
     rc = await _try_now(ctld, job)
     if rc == SLURM_SUCCESS:
         if job.state.configuring:
-            # The allocation follows its prologs, which may take longer than anybody waits.
+            # The allocation follows its prologs, which may take longer than a client waits.
             _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY, job.told)
         return
     if desc.immediate:
-        job.reason = Reason.BAD_CONSTRAINTS
-        job.end_us = job.start_us = ctld.now_us
+        job.refuse(ctld.now_us)
         ctld.set_job(job, FAILED)
-        bookkeeping.refused(ctld, job)
+        bookkeeping.run_ended(ctld, job, FAILED.base.name)
         await staging.ended(ctld, job)
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
@@ -134,7 +133,7 @@ async def resource_allocation(
     settled = rc == ESLURM_NODES_BUSY and not preempt.is_on(ctld) and not ctld.reservations
     eligible.settle(ctld, job, asks=not settled)
     if staging.waits_for_stage_in(job) and job.queued:
-        staging.note_wait(job)
+        job.waits_for_buffer()
     ctld.request_backfill()
     why = ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE if job.lasting_reason else ESLURM_NODES_BUSY
     if job.priority and _lacks_nodes(ctld, job):
@@ -172,7 +171,7 @@ async def _try_now(ctld: Controller, job: JobRecord) -> int:
             return SLURM_SUCCESS if good else ESLURM_INVALID_BURST_BUFFER_REQUEST
     if any(_is_behind(ctld, part) for part in job.parts):
         return ESLURM_NOT_TOP_PRIORITY
-    job.reason = Reason.RESOURCES
+    job.waits_for(Reason.RESOURCES)
     return ESLURM_NODES_BUSY
 
 
@@ -243,7 +242,7 @@ async def create(
 ) -> JobRecord | Refusal:
     """Make the record of a new job: checks, id, checkpoint record, PENDING.
 
-    One that is not *kept* only says what the job would be like: nobody else gets to know it.
+    One that is not *kept* only says what the job would be like, and enters no table.
     """
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else desc.uid
@@ -262,9 +261,7 @@ async def resubmit(ctld: Controller, desc: JobDesc) -> JobRecord | Refusal:
     except _RefusedError as error:
         return error.refusal
     arrays.forget(ctld, job.job_id)
-    job.submit_host = desc.submit_host
-    # What nodes have left of its runs before is told apart by the number of the run alone.
-    job.restart_cnt = job.uncounted_runs = ctld.last_runs.get(job.job_id, -1) + 1
+    job.resubmitted(ctld.last_runs.get(job.job_id, -1) + 1, desc.submit_host)
     await _settle(ctld, job)
     await staging.ask_at_submission(ctld, job)
     return job
@@ -329,13 +326,15 @@ async def _create(
         begin_us=max(-1, (desc.begin_s - ctld.site.start_time_s) * SECOND) if desc.begin_s else -1,
     )
     if request.reason != Reason.NONE:
-        job.lasting_reason = job.reason = request.reason
-    elif not keep_fitting(job):
-        if ctld.site.conf.enforce_part_limits != "NO":
+        job.fits((), request.reason)
+    else:
+        fitting = fitting_parts(job)
+        if not fitting and ctld.site.conf.enforce_part_limits != "NO":
             await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
             raise _RefusedError(ESLURM_TOO_MANY_REQUESTED_CPUS)
-        job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
-    bookkeeping.waits(job, job.lasting_reason)
+        job.fits(fitting)
+    if job.lasting_reason:
+        job.waits_for(job.lasting_reason)
     if kept:
         await _take_in(ctld, job)
     return job
@@ -419,9 +418,7 @@ async def _take_in(ctld: Controller, job: JobRecord) -> None:
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
-        job.reason = (
-            eligible.obstacle(ctld, job, dependencies.verdict(ctld, job, ctld.now_us)) or job.reason
-        )
+        job.shows(eligible.obstacle(ctld, job, dependencies.verdict(ctld, job, ctld.now_us)))
     if ctld.bb is None:
         _announce(ctld, job.job_id, job.reason)
 

@@ -69,7 +69,7 @@ async def _ruled(
 ) -> RequestUpdateJob | int:
     """Have job_submit plugins look at a change; return it as they leave it, or why it is refused.
 
-    What they say to the user is logged: up to Slurm 22.05 nobody else hears of it.
+    What they say to the user is logged: up to Slurm 22.05 no client hears of it.
     """
     if ctld.job_submit is None:
         return message
@@ -149,7 +149,7 @@ def _check(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int
 def _priority_refusal(job: JobRecord, priority: int, *, operator: bool) -> int:
     """Return why a priority may not be given to a job, or 0. Pure.
 
-    Everybody else than an operator may lower it, and release what its owner holds.
+    A user who is no operator may lower it, and release what its owner holds.
     """
     if priority in (NO_VAL, job.priority):
         return SLURM_SUCCESS
@@ -167,27 +167,24 @@ def _apply(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int
     if message.name is not None:
         eligible.rename(ctld, job, message.name)
     if message.requeue != NO_VAL:
-        job.requeue = bool(message.requeue)
+        job.allow_requeue(bool(message.requeue))
     if message.time_limit_min != NO_VAL:
         _set_time_limit(ctld, job, message.time_limit_min)
     if message.dependency is not None:
-        dependency = parse_dependency(message.dependency, ctld, job.job_id)
-        eligible.unregister(ctld, job)
-        job.dependency = dependency
-        eligible.register(ctld, job)
+        eligible.depend(ctld, job, parse_dependency(message.dependency, ctld, job.job_id))
     if message.begin_s is not None:
-        job.begin_us = (message.begin_s - ctld.site.start_time_s) * SECOND
+        job.begin_after((message.begin_s - ctld.site.start_time_s) * SECOND)
     if message.comment is not None:
-        job.desc = attrs.evolve(job.desc, comment=message.comment)
+        job.amend(attrs.evolve(job.desc, comment=message.comment))
     if message.deadline_s is not None:
-        job.desc = attrs.evolve(job.desc, deadline_s=message.deadline_s)
+        job.amend(attrs.evolve(job.desc, deadline_s=message.deadline_s))
         limits.watch_deadline(ctld, job)
     if message.array_limit != NO_VAL and job.array is not None:
-        job.array.limit = message.array_limit
+        job.array.limit_to(message.array_limit)
     changes = update_request.changes_of(message)
     if changes:
         # It is as if the request came in now.
-        job.desc = attrs.evolve(job.desc, **changes)
+        job.amend(attrs.evolve(job.desc, **changes))
         ask_anew(ctld, job)
     eligible.settle(ctld, job)
 
@@ -195,42 +192,25 @@ def _apply(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int
 def _set_priority(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
     before = job.priority
     if message.nice is not None:
-        if job.priority:
-            job.priority = max(1, job.priority + job.nice - message.nice)
-        job.nice = message.nice
+        job.be_nice(message.nice)
     operator = ctld.is_operator(uid)
     if message.priority == 0 and (before or operator):
         # What its owner holds, and what an operator holds in the owner's name, the owner releases.
         # An operator's hold stays an operator's when the owner asks for one as well.
         job.hold("", by_user=message.hold_by_user or not operator)
-        job.eligible_us = -1
-        if job.state.base is not JobBase.PENDING:
-            job.reason = Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN
     elif message.priority == INFINITE:
-        if not job.priority:
-            job.priority = ctld.next_priority(job.nice)
-        if job.state.base is not JobBase.PENDING:
-            job.reason = Reason.NONE
-        _release(ctld, job)
+        job.release(job.priority or ctld.next_priority(job.nice))
+        if job.state == PENDING_SPECIAL_EXIT:
+            ctld.set_job(job, PENDING)
     elif message.priority not in (NO_VAL, 0):
-        job.priority = message.priority
-        job.nice = 0
+        job.prioritize(message.priority)
     if job.priority != before and job.queued:
         # It takes its place anew, if it keeps one.
         queue.take_from_queue(job)
 
 
-def _release(ctld: Controller, job: JobRecord) -> None:
-    """Forget why a job was held that has a priority (again)."""
-    job.hold_text = ""
-    job.special_exit = False
-    if job.state == PENDING_SPECIAL_EXIT:
-        ctld.set_job(job, PENDING)
-
-
 def _set_time_limit(ctld: Controller, job: JobRecord, minutes: int) -> None:
-    job.time_limit_min = minutes
-    job.desc = attrs.evolve(job.desc, time_limit_min=minutes)
+    job.limit_to(minutes)
     limits.watch_deadline(ctld, job)
     if job.state.base is not JobBase.RUNNING:
         return
@@ -303,7 +283,7 @@ async def update_node(ctld: Controller, envelope: Envelope, message: RequestUpda
         rc = SLURM_SUCCESS
         for node in found:
             if message.features is not None:
-                node.features = message.features
+                node.offer(message.features)
             rc = await _set_node(ctld, node, message, authority.uid_of(ctld, envelope)) or rc
     ctld.answer(envelope, rc)
 
@@ -336,7 +316,7 @@ def _resume(ctld: Controller, node: NodeRecord) -> int:
     """Let jobs start on a node again; one that is neither drained nor down has nothing to undo."""
     if node.base is not NodeBase.DOWN and not node.flags & NodeFlag.DRAIN:
         return ESLURM_INVALID_NODE_STATE
-    node.reason = ""
+    node.in_service()
     base = node.base
     if base is NodeBase.DOWN:
         # One that still does not answer is found out by the next pings.

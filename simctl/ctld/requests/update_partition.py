@@ -1,7 +1,5 @@
 """Partitions changed, created and deleted by scontrol, and what that means for jobs."""
 
-from typing import Final
-
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import admission, eligible
 from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
@@ -13,25 +11,13 @@ from simctl.wire.errno import (
     SLURM_SUCCESS,
 )
 from simctl.wire.hostlist import HostlistError, expand
-from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.ids import INFINITE
 from simctl.wire.messages import (
     RequestCreatePartition,
     RequestDeletePartition,
     RequestUpdatePartition,
 )
-from simctl.wire.states import JobBase, PartState
-
-_NUMBERS: Final = {
-    "max_time_min": "max_time_min",
-    "default_time_min": "default_time_min",
-    "max_nodes": "max_nodes",
-    "min_nodes": "min_nodes",
-    "priority_tier": "tier",
-    "grace_time_s": "grace_time_s",
-    "def_mem_per_cpu_mb": "def_mem_per_cpu_mb",
-    "def_mem_per_node_mb": "def_mem_per_node_mb",
-}
-"""Fields of the request, and of the record each changes."""
+from simctl.wire.states import JobBase
 
 
 async def update_partition(
@@ -48,7 +34,7 @@ async def update_partition(
         rc = SLURM_SUCCESS
         if message.nodes is not None:
             part.set_nodes(nodes)
-        _apply(ctld, part, message)
+        ctld.update_partition(part, message)
         for job in list(ctld.jobs.values()):
             if job.state.base is JobBase.PENDING and part.name in job.desc.partition.split(","):
                 admission.ask_anew(ctld, job)
@@ -94,7 +80,7 @@ async def create_partition(
         )
         part.set_nodes(nodes)
         ctld.partitions[part.name] = part
-        _apply(ctld, part, message)
+        ctld.update_partition(part, message)
     ctld.answer(envelope, rc)
 
 
@@ -116,27 +102,3 @@ def _uses(job: JobRecord, name: str) -> bool:
     """Return whether a job that is not over runs in a partition, or could."""
     over = job.state.finished and not job.state.completing
     return not over and (job.part.name == name or name in job.desc.partition.split(","))
-
-
-def _apply(ctld: Controller, part: PartRecord, message: RequestUpdatePartition) -> None:
-    for asked, field in _NUMBERS.items():
-        value = getattr(message, asked)
-        if value != NO_VAL:
-            setattr(part, field, value)
-    if message.state:
-        part.state = PartState[message.state]
-    if message.allow_accounts is not None:
-        part.allow_accounts = message.allow_accounts
-    if message.deny_accounts is not None:
-        part.deny_accounts = message.deny_accounts
-    if message.exclusive is not None:
-        part.exclusive = message.exclusive
-    if message.root_only is not None:
-        part.root_only = message.root_only
-    if message.preempt_mode:
-        part.preempt_mode = message.preempt_mode
-    if message.default:
-        for other in ctld.partitions.values():
-            other.default = False
-    if message.default is not None:
-        part.default = message.default

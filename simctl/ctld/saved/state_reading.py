@@ -101,12 +101,9 @@ class Reader:
                     self._node(node, saved)
 
     def _node(self, node: NodeRecord, saved: Any) -> None:
-        node.base, node.flags = NodeBase(saved.base), NodeFlag(saved.flags)
-        for name, value in self._was(NODE, saved).items():
-            setattr(node, name, value)
+        node.restore(NodeBase(saved.base), NodeFlag(saved.flags), self._was(NODE, saved))
         if not self._same_run:
-            # Its machine and its slurmd are others than those that were known.
-            node.booted_us = node.slurmd_start_us = -1
+            node.forget_boot()
 
     def partitions(self, records: Iterable[Any], *, whole: bool) -> None:
         """Take in the partitions, as they were last changed; what was deleted stays deleted.
@@ -229,8 +226,14 @@ class Reader:
             # It asks for what is left from now on.
             left = [name for name in asked if name in parts] or [part.name for part in mine]
             was["desc"] = attrs.evolve(saved.desc, partition=",".join(left))
+        gone = [name for name in saved.desc.nodes if name not in self._ctld.nodes_by_name]
+        if gone:
+            self.doubts.append(f"job {saved.job_id} asks for {gone[0]}, and there is no such node")
+            # It waits until it asks for others.
+            was["lasting_reason"] = Reason.PARTITION_CONFIG
         job = JobRecord(
             **was,
+            **self._on_nodes(saved),
             parts=mine,
             part=parts.get(saved.part, mine[0]),
             state=state,
@@ -244,44 +247,34 @@ class Reader:
             ),
             prologs_out=set(saved.prologs_out),
         )
-        gone = [name for name in job.desc.nodes if name not in self._ctld.nodes_by_name]
-        if gone:
-            self.doubts.append(f"job {saved.job_id} asks for {gone[0]}, and there is no such node")
-            # It waits until it asks for others.
-            job.lasting_reason = Reason.PARTITION_CONFIG
-        self._give_nodes(job, saved)
         for each in saved.steps:
-            job.steps[each.step_id] = self._step(job, each)
+            job.add_step(self._step(job, each))
         for client, since_us in saved.step_waiters:
             box = self._client(client)
             if box is not None:
-                job.step_waiters[box] = since_us
+                job.step_waits(box, since_us)
         return job
 
-    def _give_nodes(self, job: JobRecord, saved: Any) -> None:
-        """Give a job the nodes it had; one that has lost some of them to a new configuration."""
+    def _on_nodes(self, saved: Any) -> dict[str, Any]:
+        """Return what a job has of nodes; it has lost those that are configured no more."""
         known = self._ctld.nodes_by_name
         lost = [name for name in saved.nodes if name not in known]
         if lost:
-            self.doubts.append(f"job {job.job_id}: there is no node {lost[0]}")
-        job.nodes = tuple(self._ctld.nodes_named(saved.nodes))
-        job.completing_nodes = {name for name in saved.completing_nodes if name in known}
-        job.nodes_lost = {name for name in saved.nodes_lost if name in known}
-        for share in saved.shares:
-            node = known.get(share.node)
-            if node is None:
-                continue
-            job.shares[node.index] = Share(
-                index=node.index,
-                cpus=share.cpus,
-                memory_mb=share.memory_mb,
-                gres=share.gres,
-            )
-            if share.cores:
-                job.cores[node.index] = int(share.cores, 16)
-            if share.gpus is not None:
-                job.gpus[node.index] = share.gpus
-        job.nodes = tuple(node for node in job.nodes if node.index in job.shares)
+            self.doubts.append(f"job {saved.job_id}: there is no node {lost[0]}")
+        had = {known[share.node].index: share for share in saved.shares if share.node in known}
+        return {
+            "nodes": tuple(n for n in self._ctld.nodes_named(saved.nodes) if n.index in had),
+            "completing_nodes": {name for name in saved.completing_nodes if name in known},
+            "nodes_lost": {name for name in saved.nodes_lost if name in known},
+            "shares": {
+                index: Share(
+                    index=index, cpus=share.cpus, memory_mb=share.memory_mb, gres=share.gres
+                )
+                for index, share in had.items()
+            },
+            "cores": {index: int(share.cores, 16) for index, share in had.items() if share.cores},
+            "gpus": {index: share.gpus for index, share in had.items() if share.gpus is not None},
+        }
 
     def _step(self, job: JobRecord, saved: Any) -> StepRecord:
         name = step_name(job.job_id, saved.step_id)
@@ -297,13 +290,13 @@ class Reader:
 
     def _join(self, job: JobRecord, saved: Any) -> None:
         ctld = self._ctld
-        job.dependency = self._dependency(saved.dependency)
-        job.gives_way = tuple(ctld.jobs[each] for each in saved.gives_way if each in ctld.jobs)
+        job.depend_on(self._dependency(saved.dependency))
+        job.preempt(tuple(ctld.jobs[each] for each in saved.gives_way if each in ctld.jobs))
         if saved.array is None:
             return
         array = ctld.arrays.get(saved.array)
         if array is None and job.array_task < 0:
-            # Nobody can say which tasks wait, and which have run.
+            # Which tasks wait, and which have run, is lost.
             self.doubts.append(f"job {job.job_id} stands for tasks of an array that has no record")
             del ctld.jobs[job.job_id]
             return
@@ -313,9 +306,7 @@ class Reader:
             array = ctld.arrays[saved.array] = JobArray(
                 job_id=saved.array, tasks=tasks, limit=0, waiting=[]
             )
-        job.array = array
-        if job.array_task >= 0:
-            array.records.setdefault(job.array_task, job)
+        array.rejoin(job)
 
     def _dependency(self, saved: SavedDependency | None) -> Dependency | None:
         if saved is None:
@@ -366,16 +357,15 @@ class Reader:
 
     def _join_array(self, saved: Any) -> None:
         array = self._ctld.arrays[saved.job_id]
-        array.rest, array.first = self._found(saved.rest), self._found(saved.first)
         records = {task: self._found(ref) for task, ref in saved.records}
-        array.records = {task: job for task, job in records.items() if job is not None}
-        for task, job in array.records.items():
-            job.array, job.array_task = array, task
-        if array.rest is not None:
-            array.rest.array = array
-        elif array.waiting:
+        array.restore(
+            rest=self._found(saved.rest),
+            first=self._found(saved.first),
+            records={task: job for task, job in records.items() if job is not None},
+        )
+        if array.rest is None and array.waiting:
             self.doubts.append(f"the tasks of array {array.job_id} that wait have no record")
-            array.waiting = []
+            array.cancel_waiting()
 
 
 _MOMENTS: Final = frozenset(

@@ -146,24 +146,24 @@ class StateSave:
     async def note(self, record: JobRecord | StepRecord) -> None:
         """Note that plugins have made or changed what they hold of a job or step.
 
-        Where state is written through it is packed at once, before anybody hears of it.
+        Where state is written through it is packed at once, before any client hears of it.
         """
         if not self.write_through:
             return
         # A step's credential is packed for its launch, and does not change.
-        record.packed_record = await self._packed(record.check_job, record.about)
+        record.pack(await self._packed(record.check_job, record.about))
 
     async def pack_job(self, job: JobRecord) -> None:
         """Have a job's checkpoint record packed."""
-        job.packed_record = await self._packed(job.check_job, job.about)
+        job.pack(await self._packed(job.check_job, job.about))
 
     async def pack_step(self, step: StepRecord) -> None:
         """Have a step's credential and its checkpoint record packed."""
         hooks, who = self._ctld.site.hooks, self._ctld.process
         buffer = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, step.switch_job, buffer, about=step.about)
-        step.packed_job = hooks.packed(who, buffer)
-        step.packed_record = await self._packed(step.check_job, step.about)
+        step.pack_credential(hooks.packed(who, buffer))
+        step.pack(await self._packed(step.check_job, step.about))
 
     async def _packed(self, check_job: Handle, about: About) -> Packed:
         buffer = Buf()

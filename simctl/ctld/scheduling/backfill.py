@@ -16,7 +16,6 @@ from simctl.ctld.choose import reserved
 from simctl.ctld.choose.select import choose, demand_in, limit_in, uniform_need, whole_nodes
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import arrays, staging
-from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.scheduling import preempt
 from simctl.ctld.scheduling.schedule import Line, held_by_fragmentation, move, start_head
 from simctl.ctld.state.records import JobRecord, PartRecord
@@ -59,14 +58,13 @@ async def run_backfill(ctld: Controller) -> None:
     while (found := line.head()) is not None and limits.go_on():
         part, job = found
         if arrays.is_full(job):
-            job.reason = Reason.ARRAY_TASK_LIMIT
-            bookkeeping.waits(job, job.reason)
+            job.waits_for(Reason.ARRAY_TASK_LIMIT)
             line.take()
             continue
         if not limits.admit(job, part):
             line.skip()
             continue
-        job.evaluated_us, job.scheduler = ctld.now_us, "Backfill"
+        job.looked_at(ctld.now_us, "Backfill")
         ready, from_us = True, ctld.now_us
         if ctld.bb is not None:
             ready, from_us = await staging.may_backfill(ctld, job)
@@ -232,9 +230,7 @@ class Plan:
         ]
         free_min = (min(starts, default=NEVER_US) - self._now_us) // (60 * SECOND)
         if free_min < limit_min and starts:
-            limit_min = max(job.desc.time_min_min, free_min)
-            job.time_limit_min = limit_min
-            job.desc = attrs.evolve(job.desc, time_limit_min=limit_min)
+            job.limit_to(max(job.desc.time_min_min, free_min))
 
     def hold(self, job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
         """Note that a job starts now: what runs into a reservation takes of what it left over."""
@@ -252,7 +248,7 @@ class Plan:
     # When a head will start.
 
     def first_fit(self, job: JobRecord, part: PartRecord) -> tuple[int, tuple[Share, ...]] | None:
-        """Return when and where a job would fit first; None if nobody can tell."""
+        """Return when and where a job would fit first; None if that is not known."""
         for when_us in self._moments(job, part):
             shares = self._fit_at(job, part, when_us)[0]
             if shares:
@@ -260,7 +256,7 @@ class Plan:
         return None
 
     def reserve(self, job: JobRecord, part: PartRecord, from_us: int = 0) -> bool:
-        """Find when and where a head will start, and keep that free; false if nobody can tell.
+        """Find when and where a head will start, and keep that free; false if not known.
 
         It will not start before *from_us*.
         """
@@ -288,14 +284,14 @@ class Plan:
         """Note when a job that waits for its burst buffer would have nodes."""
         found = self.first_fit(job, part)
         if found is not None:
-            job.expected_us = max(from_us, found[0])
+            job.expect(max(from_us, found[0]))
 
     def _look_far_ahead(self, job: JobRecord, part: PartRecord) -> None:
         """Note when a head may start that cannot within the window: nothing is kept for it."""
         ends = sorted({each[0] for each in self._ends if self._window_us < each[0] < NEVER_US})
         place = bisect_left(ends, True, key=lambda end: bool(self._fit_at(job, part, end)[0]))
         if place < len(ends):
-            job.planned_us, job.planned_nodes = ends[place], ""
+            job.plan(ends[place], "")
 
     def _note(self, job: JobRecord, when_us: int, shares: tuple[Share, ...]) -> None:
         """Say in the trace when and where a head will start at the latest, if that is news."""
@@ -303,7 +299,7 @@ class Plan:
             return
         ctld = self._ctld
         names = compress(tuple(ctld.nodes[share.index].name for share in shares))
-        job.planned_us, job.planned_nodes = when_us, names
+        job.plan(when_us, names)
         args = {"start_us": when_us, "node_list": names}
         ctld.site.trace.note("log", "backfill_reservation", ctld.process, args=args, job=job.job_id)
 

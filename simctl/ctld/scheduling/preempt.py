@@ -47,7 +47,7 @@ async def make_room(ctld: Controller, job: JobRecord, part: PartRecord, allowed:
         return
     if any(victim.state.completing or _gives_way(ctld, victim) for victim in job.gives_way):
         return
-    job.gives_way = choose_victims(ctld, job, part, allowed)
+    job.preempt(choose_victims(ctld, job, part, allowed))
     for victim in job.gives_way:
         await _preempt(ctld, victim)
 
@@ -136,7 +136,7 @@ async def _preempt(ctld: Controller, victim: JobRecord) -> None:
             await suspend.put_aside(ctld, victim)
             ctld.preempted[victim.job_id] = victim
     elif grace_us and victim.preempt_us < 0:
-        victim.preempt_us = ctld.now_us + grace_us
+        victim.give_way_by(ctld.now_us + grace_us)
         for signal in (SIGCONT, SIGTERM):
             signals.signal_steps(ctld, victim, signal)
         ctld.grace_at(victim.preempt_us, victim)
@@ -162,7 +162,7 @@ async def _checkpoint(ctld: Controller, victim: JobRecord) -> bool:
         rc = (await checkpoints.operate(ctld, request, 0)).rc
         if rc != ESLURM_NOT_SUPPORTED:
             break
-    victim.ckpt_preempted = not rc
+    victim.give_way_by_checkpoint(asked=not rc)
     if victim.ckpt_preempted:
         look_again(ctld, StillThere(victim, victim.restart_cnt))
     return victim.ckpt_preempted

@@ -3,7 +3,6 @@
 import attrs
 
 from simctl.ctld.controller import Controller
-from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.state import queue
 from simctl.ctld.state.records import JobRecord, ReservationRecord
 from simctl.kernel.fabric import Envelope
@@ -26,7 +25,7 @@ from simctl.wire.messages import (
     RequestUpdateReservation,
     ResponseCreateReservation,
 )
-from simctl.wire.states import JobBase, Reason
+from simctl.wire.states import JobBase
 
 # What scontrol does.
 
@@ -139,9 +138,10 @@ def _changed(
 
 async def translate(ctld: Controller, record: ReservationRecord) -> None:
     """Have plugins say how much of which burst buffer a reservation is to keep."""
-    record.tres = ""
+    tres = ""
     if ctld.bb is not None and record.burst_buffer:
-        record.tres = await ctld.bb.xlate_bb_2_tres_str(record.burst_buffer)
+        tres = await ctld.bb.xlate_bb_2_tres_str(record.burst_buffer)
+    record.keep_of_buffers(tres)
 
 
 def _given(wish: str | None, before: str) -> str:
@@ -207,9 +207,5 @@ async def due(ctld: Controller, record: ReservationRecord) -> None:
             if _uses(job, record.name) and job.state.base is JobBase.PENDING:
                 if job.queued:
                     queue.take_from_queue(job)
-                # It asks for no reservation any more: once released, by its owner too, it may run.
-                job.desc = attrs.evolve(job.desc, reservation="")
-                job.hold(Reason.RESERVATION_DELETED, by_user=False)
-                job.reason = job.hold_text
-                bookkeeping.waits(job, job.reason)
+                job.lose_reservation()
     ctld.request_pass()

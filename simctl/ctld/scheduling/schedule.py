@@ -10,7 +10,6 @@ from simctl.ctld.choose import reserved
 from simctl.ctld.choose.select import choose, could_hold, demand_in, uniform_need, whole_nodes
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import arrays, launch, staging
-from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.scheduling import preempt
 from simctl.ctld.state.queue import enqueue, take_from_queue
 from simctl.ctld.state.records import JobRecord, PartRecord
@@ -69,16 +68,16 @@ class Line:
         self._aside.append((self._at, heappop(self._at)))
 
     def block(self) -> None:
-        """Look at nobody more of the queue whose head is next."""
+        """Look at no more jobs of the queue whose head is next."""
         self._open = [each for each in self._open if each[1] is not self._at]
 
     def close(self) -> None:
-        """End the pass: everybody who still waits has been looked at, or somebody before."""
+        """End the pass: each job that still waits has been looked at, or one before it."""
         for queue, entry in self._aside:
             if _is_in_place(entry):
                 heappush(queue, entry)
         for part in self._parts:
-            part.examined_to = self._last
+            part.examined(self._last)
 
 
 def _front(queue: _Queue) -> _Entry | None:
@@ -154,13 +153,12 @@ class _Pass:
     async def at(self, part: PartRecord, job: JobRecord) -> None:
         """Look at the job that is next: start it, or tell what it waits for."""
         ctld = self._ctld
-        job.evaluated_us, job.scheduler = ctld.now_us, "Main"
+        job.looked_at(ctld.now_us, "Main")
         if job.desc.reservation in self._full:
             self.line.skip()
         elif arrays.is_full(job):
             # Until one of its tasks ends nothing of the array can start, and others may.
-            job.reason = Reason.ARRAY_TASK_LIMIT
-            bookkeeping.waits(job, job.reason)
+            job.waits_for(Reason.ARRAY_TASK_LIMIT)
             self.line.take()
         elif ctld.bb is not None and not await self._is_staged_in(job):
             self.line.skip()
@@ -171,7 +169,7 @@ class _Pass:
             await self._find_room(part, job)
 
     async def _is_staged_in(self, job: JobRecord) -> bool:
-        """Ask for a job's burst buffer; of an array whose task has to wait nobody else is asked."""
+        """Ask for a job's burst buffer; of an array whose task has to wait no other is asked."""
         array_id = job.array.job_id if job.array is not None else 0
         if array_id in self._refused_arrays or self._left_to_ask <= 0:
             return False
@@ -192,11 +190,10 @@ class _Pass:
             await start_head(ctld, line, part, job, shares)
             return
         if waits_for := _what_time_alone_brings(ctld, job, part):
-            job.reason = waits_for
-            bookkeeping.waits(job, waits_for)
+            job.waits_for(waits_for)
             line.skip()
             return
-        job.reason = Reason.RESOURCES
+        job.waits_for(Reason.RESOURCES)
         await preempt.make_room(ctld, job, part, allowed)
         # Beside jobs that were suspended for it, it may start at once.
         shares = find_nodes(ctld, job, part, allowed) if job.gives_way else ()
@@ -250,7 +247,7 @@ async def start_head(
 
 
 def _what_time_alone_brings(ctld: Controller, job: JobRecord, part: PartRecord) -> str:
-    """Return what a job waits for that blocks nobody behind it: its reservation, lost nodes."""
+    """Return what a job waits for that blocks no job behind it: its reservation, lost nodes."""
     if job.desc.reservation:
         return reserved.reason_to_wait(ctld, job, part, ctld.now_us)
     if not lacks_nodes(ctld, job, part):
@@ -291,7 +288,7 @@ def find_nodes(
 async def held_by_fragmentation(ctld: Controller) -> bool:
     """Return whether the switch wants jobs to wait because another is completing (model guide).
 
-    A job counts for KillWait + 2 seconds after its end, so that a stuck one blocks nobody for ever.
+    A job counts for KillWait + 2 seconds after its end, so that a stuck one blocks none for ever.
     """
     if ctld.site.model != "guide":
         return False

@@ -18,6 +18,12 @@ def enqueue(state: State, job: JobRecord) -> None:
         part.waiting += 1
 
 
+def forget_place(job: JobRecord) -> bool:
+    """Return whether a restored job stood in the queue, where it has to be put again."""
+    queued, job.queued = job.queued, False
+    return queued
+
+
 def take_from_queue(job: JobRecord) -> None:
     """Note that a job waits no more; a pass drops its places when it meets them."""
     job.queued = False

@@ -1,6 +1,7 @@
 """What the controller owns: job, step, node and partition records."""
 
 from collections.abc import Iterable, Mapping
+from itertools import count, islice
 from typing import Any, Final
 
 import attrs
@@ -8,16 +9,34 @@ import attrs
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
+from simctl.wire.accounts import NOBODY
 from simctl.wire.bitmap import lowest, mask_of
 from simctl.wire.buf import Packed
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import StepLayout
+from simctl.wire.messages import RequestUpdatePartition
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Room, Share
-from simctl.wire.states import JobState, NodeBase, NodeFlag, PartState, Reason
+from simctl.wire.states import JobBase, JobState, NodeBase, NodeFlag, PartState, Reason
 
 NOTHING_PACKED: Final = Packed()
+
+_NOT_TOLD: Final = (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES)
+"""What a job waits for of which accounting is not told."""
+
+
+_ASKED_NUMBERS: Final = {
+    "max_time_min": "max_time_min",
+    "default_time_min": "default_time_min",
+    "max_nodes": "max_nodes",
+    "min_nodes": "min_nodes",
+    "priority_tier": "tier",
+    "grace_time_s": "grace_time_s",
+    "def_mem_per_cpu_mb": "def_mem_per_cpu_mb",
+    "def_mem_per_node_mb": "def_mem_per_node_mb",
+}
+"""Numbers of an update request for a partition, and the field of the record each changes."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -86,12 +105,84 @@ class NodeRecord:
             return NodeBase.IDLE
         return NodeBase.MIXED if self.free.cpus else NodeBase.ALLOCATED
 
+    def give_reason(self, reason: str, uid: int, now_us: int) -> None:
+        """Note why the node is out of service, and who says so."""
+        self.reason, self.reason_uid, self.reason_us = reason, uid, now_us
+
+    def in_service(self) -> None:
+        """Forget why the node was out of service."""
+        self.reason = ""
+
+    def heard(self, when_us: int) -> None:
+        """Note that the node answered at a moment; it may be known to have answered later."""
+        self.last_response_us = max(self.last_response_us, when_us)
+
+    def expect_end(self) -> None:
+        """Wait for the node to report an old run gone."""
+        self.completing += 1
+
+    def begin_anew(self, now_us: int, leftovers: int) -> None:
+        """Be taken up by a slurmctld that starts: *leftovers* old runs have yet to be reported."""
+        self.last_response_us = now_us
+        self.completing = leftovers
+
+    def register(self, now_us: int, *, started_us: int, booted_us: int, started: bool) -> None:
+        """Take a registration that could be read; its slurmd may have *started* before it."""
+        self.slurmd_start_us = max(self.slurmd_start_us, started_us)
+        self.booted_us = booted_us
+        self.start_missed, self.invalid_registrations = False, 0
+        self.last_response_us = now_us
+        if started:
+            self.start_us = now_us
+
+    def misread(self, *, startup: bool) -> int:
+        """Count a registration that cannot be read; return how many that are in a row.
+
+        That the slurmd has just started is kept: a later registration will not say so again.
+        """
+        self.start_missed = self.start_missed or startup
+        self.invalid_registrations += 1
+        return self.invalid_registrations
+
+    def offer(self, features: tuple[str, ...]) -> None:
+        """Have other features."""
+        self.features = features
+
+    def restore(self, base: NodeBase, flags: NodeFlag, saved: Mapping[str, Any]) -> None:
+        """Be in a state again, with the fields that were saved as they were."""
+        self.base, self.flags = base, flags
+        for name, value in saved.items():
+            setattr(self, name, value)
+
+    def forget_boot(self) -> None:
+        """Know no more since when the machine and its slurmd are up: they are others."""
+        self.booted_us = self.slurmd_start_us = -1
+
+    def is_left(self) -> bool:
+        """Note that one job, or one old run, is gone; return whether it was the last to go."""
+        self.completing -= 1
+        return not self.completing
+
     def take(self, job: "JobRecord", share: Share) -> None:
         """Give a share of the node to a job."""
         self.jobs[job.job_id] = job
         self.free.take(share)
         job.cores[self.index] = lowest(self.free_cores, share.cpus)
         self.free_cores &= ~job.cores[self.index]
+
+    def keep(self, job: "JobRecord") -> None:
+        """Let a restored job have what it had of the node."""
+        self.jobs[job.job_id] = job
+        self.free.take(job.shares[self.index])
+        self.free_cores &= ~job.cores.get(self.index, 0)
+
+    def give_gpus(self, job: "JobRecord", share: Share) -> None:
+        """Give a job the first gpus of the node that no other job there has."""
+        taken = {gpu for other in self.jobs.values() for gpu in other.gpus.get(self.index, ())}
+        wanted = sum(
+            number for name, number in share.gres.items() if name.partition(":")[0] == "gpu"
+        )
+        job.gpus[self.index] = tuple(islice((gpu for gpu in count() if gpu not in taken), wanted))
 
     def give_back(self, job: "JobRecord") -> None:
         """Take back what a job has of the node; harmless if it has nothing."""
@@ -149,6 +240,29 @@ class PartRecord:
         self.mask = mask_of(node.index for node in self.nodes)
         self.widest_cpus = max((node.cpus for node in self.nodes), default=0)
 
+    def examined(self, queue_number: int) -> None:
+        """Note which job was the last in the queue at a pass that is over."""
+        self.examined_to = queue_number
+
+    def update(self, asked: RequestUpdatePartition) -> None:
+        """Be as a request says; what it does not name stays as it is."""
+        for name, field in _ASKED_NUMBERS.items():
+            value = getattr(asked, name)
+            if value != NO_VAL:
+                setattr(self, field, value)
+        if asked.state:
+            self.state = PartState[asked.state]
+        if asked.preempt_mode:
+            self.preempt_mode = asked.preempt_mode
+        for name in ("allow_accounts", "deny_accounts", "exclusive", "root_only", "default"):
+            value = getattr(asked, name)
+            if value is not None:
+                setattr(self, name, value)
+
+    def be_default(self, default: bool) -> None:
+        """Be, or be no more, the partition of jobs that name none."""
+        self.default = default
+
     def set_nodes(self, nodes: tuple[NodeRecord, ...]) -> None:
         """Give the partition other nodes."""
         self.nodes = nodes
@@ -175,6 +289,58 @@ class JobArray:
     """The record it was submitted as."""
 
     records: "dict[int, JobRecord]" = attrs.field(factory=dict)
+
+    def take_id(self, job_id: int) -> None:
+        """Have an id from now on."""
+        self.job_id = job_id
+
+    def begin(self, job: "JobRecord") -> None:
+        """Have all tasks wait in one record."""
+        self.rest = self.first = job
+
+    def rejoin(self, job: "JobRecord") -> None:
+        """Have a restored job that stands for a task, or for those that wait."""
+        job.array = self
+        if job.array_task >= 0:
+            self.records.setdefault(job.array_task, job)
+
+    def restore(
+        self,
+        *,
+        rest: "JobRecord | None",
+        first: "JobRecord | None",
+        records: "dict[int, JobRecord]",
+    ) -> None:
+        """Have the restored jobs that stand for tasks, each of which knows its task from now on."""
+        self.rest, self.first, self.records = rest, first, records
+        for task, job in records.items():
+            job.array, job.array_task = self, task
+        if rest is not None:
+            rest.array = self
+
+    def take(self, task: int) -> bool:
+        """Let a task wait by itself; return whether others are left, for which `rest` stands."""
+        self.waiting.remove(task)
+        if not self.waiting:
+            self.rest = None
+        return bool(self.waiting)
+
+    def cancel_waiting(self) -> None:
+        """Let no task wait any more."""
+        self.rest = None
+        self.waiting.clear()
+
+    def task_started(self) -> None:
+        """Count a task that starts."""
+        self.running += 1
+
+    def task_ended(self) -> None:
+        """Count a task that has left its nodes: one more may run."""
+        self.running -= 1
+
+    def limit_to(self, limit: int) -> None:
+        """Let so many tasks run at a time, 0 for any number."""
+        self.limit = limit
 
     def has_records(self, jobs: "Mapping[int, JobRecord]") -> bool:
         """Return whether a task that was split off is still among the *jobs*, and not purged."""
@@ -265,6 +431,68 @@ class StepRecord:
 
     view: Any = None
     """What plugins see of it."""
+
+    def report(self, first: int, last: int, status: int, cause: int) -> bool:
+        """Note that the step is over on a range of its nodes; return whether it is on all."""
+        known = self.exit_code
+        self.exit_code = status if known == NO_VAL else max(known, status)
+        self.reported[first : last + 1] = b"\1" * (last + 1 - first)
+        self.reports.append(cause)
+        return all(self.reported)
+
+    def end_on(self, node_name: str, cause: int | None = None) -> bool:
+        """Count the step as over on a node, which says nothing; return whether it is on all."""
+        self.reported[self.layout.nodes.index(node_name)] = 1
+        if cause is not None:
+            self.reports.append(cause)
+        return all(self.reported)
+
+    def start_clock(self, now_us: int) -> None:
+        """Begin to count the time limit; what the job was suspended before does not count."""
+        self.clock_us = now_us - self.job.suspended_us
+
+    def limit_to(self, minutes: int) -> None:
+        """Have a time limit, counted from the start of the step; INFINITE for none."""
+        self.time_limit_min = minutes
+        self.limit_us = INFINITE if minutes == INFINITE else self.clock_us + minutes * 60 * SECOND
+
+    def watch_limit(self, timer: Timer | None) -> None:
+        """Have the time limit looked at when a timer is due, and not before."""
+        if self.limit_timer is not None:
+            self.limit_timer.cancel()
+        self.limit_timer = timer
+
+    def time_out(self) -> None:
+        """Be ended for the time limit."""
+        self.timed_out = True
+
+    def cancelled_by(self, uid: int) -> None:
+        """Note who cancels the step alone."""
+        self.cancel_uid = uid
+
+    def checkpointed(self, now_us: int) -> None:
+        """Note that the step is checkpointed by itself now."""
+        self.ckpt_us = now_us
+
+    def keep_credential(self, switch_job: Handle) -> None:
+        """Have another credential from now on."""
+        self.switch_job = switch_job
+
+    def keep_record(self, check_job: Handle) -> None:
+        """Have another checkpoint record from now on."""
+        self.check_job = check_job
+
+    def pack_credential(self, packed_job: Packed) -> None:
+        """Keep what the credential is, for the state files and for who asks for it again."""
+        self.packed_job = packed_job
+
+    def pack(self, packed_record: Packed) -> None:
+        """Keep what the checkpoint record is now, for the state files."""
+        self.packed_record = packed_record
+
+    def view_as(self, view: Any) -> None:
+        """Be shown to plugins as *view* from now on."""
+        self.view = view
 
     @property
     def cpus(self) -> tuple[int, ...]:
@@ -543,14 +771,152 @@ class JobRecord:
     @property
     def cpus(self) -> tuple[int, ...]:
         """Return how many cpus it has on each of its nodes."""
-        return tuple(self.shares[node.index].cpus for node in self.nodes)
+        return tuple([self.shares[node.index].cpus for node in self.nodes])
 
-    # What belongs together is written together.
+    # In the queue.
+
+    def waits_for(self, reason: str) -> None:
+        """Wait for *reason*, and remember what of that accounting is told.
+
+        Accounting is not told of a job's turn and of nodes in use, nor, where an srun or salloc
+        waits, of what the job's partition does not allow.
+        """
+        self.reason = reason
+        if reason == self.lasting_reason and not self.batch:
+            return
+        if reason and reason == self.hold_text:
+            reason = Reason.HELD_USER
+        if reason and reason not in _NOT_TOLD:
+            self.waited_for = reason.partition(",")[0]
+
+    def shows(self, reason: str) -> None:
+        """Show why the job, which has just come in, may not be looked at yet, if it may not."""
+        self.reason = reason or self.reason
+
+    def fits(self, parts: tuple[PartRecord, ...], lasting_reason: str = "") -> None:
+        """Wait in the partitions that could hold the job; without any, for ever and for a reason.
+
+        In a partition that could not hold it the job would be in the way of others.
+        """
+        self.lasting_reason = lasting_reason or ("" if parts else Reason.PARTITION_CONFIG)
+        if parts:
+            self.parts, self.part = parts, parts[0]
+
+    def ask_anew(
+        self, parts: tuple[PartRecord, ...], demand: Demand | None, time_limit_min: int
+    ) -> None:
+        """Ask for what the job's description comes to now; without a demand for the same nodes."""
+        self.parts, self.part = parts, parts[0]
+        self.demand = demand or self.demand
+        self.time_limit_min = time_limit_min
+
+    def become_eligible(self, now_us: int, awaited_ends: tuple[int, ...]) -> None:
+        """Join the queue: what the job depended on has happened, caused by *awaited_ends*."""
+        self.reason = Reason.NONE
+        self.awaited_ends = awaited_ends
+        self.dependency = None
+        self.eligible_us = now_us
+        if self.accrue_us < 0:
+            self.accrue_us = now_us
+
+    def looked_at(self, now_us: int, scheduler: str) -> None:
+        """Note that a pass looks at the job: one of Main or of Backfill."""
+        self.evaluated_us, self.scheduler = now_us, scheduler
+
+    def plan(self, start_us: int, node_list: str) -> None:
+        """Note when and where backfill expects the job to start; where is empty if not known."""
+        self.planned_us, self.planned_nodes = start_us, node_list
+
+    def preempt(self, victims: "tuple[JobRecord, ...]") -> None:
+        """Start in the place of *victims* as soon as they have given way."""
+        self.gives_way = victims
+
+    def hold(self, text: str, *, by_user: bool) -> None:
+        """Hold the job; *text* is shown in place of the usual reason, if there is any.
+
+        Of a job that runs the hold is told at once, and holds once it is back in the queue.
+        """
+        self._hold(text, by_user=by_user)
+        self.eligible_us = -1
+        if self.state.base is not JobBase.PENDING:
+            self.reason = Reason.HELD_USER if by_user else Reason.HELD_ADMIN
+
+    def hold_after_run(self, text: str, *, special_exit: bool) -> None:
+        """Have a job that goes back into the queue held there; its owner may release it."""
+        self._hold(text, by_user=True)
+        self.special_exit = special_exit
+
+    def lose_reservation(self) -> None:
+        """Hold the job, whose reservation is gone; its owner may release it to run without one."""
+        self.desc = attrs.evolve(self.desc, reservation="")
+        self._hold(Reason.RESERVATION_DELETED, by_user=False)
+        self.waits_for(Reason.RESERVATION_DELETED)
+
+    def _hold(self, text: str, *, by_user: bool) -> None:
+        self.priority = 0
+        self.held_by_user = by_user
+        self.hold_text = text
+
+    def release(self, priority: int) -> None:
+        """Let the job have a priority again, and forget why it was held."""
+        self.priority = priority
+        self.hold_text = ""
+        self.special_exit = False
+        if self.state.base is not JobBase.PENDING:
+            self.reason = Reason.NONE
+
+    def prioritize(self, priority: int) -> None:
+        """Take a priority that an operator or the owner gives; it counts as it is."""
+        self.priority = priority
+        self.nice = 0
+
+    def be_nice(self, nice: int) -> None:
+        """Take another nice value: the priority changes by the difference, unless it is held."""
+        if self.priority:
+            self.priority = max(1, self.priority + self.nice - nice)
+        self.nice = nice
+
+    # What is asked for.
+
+    def rename(self, name: str) -> None:
+        """Take another name."""
+        self.name = name
+        self.desc = attrs.evolve(self.desc, name=name)
+
+    def amend(self, desc: JobDesc) -> None:
+        """Ask for something else from now on; what follows from it is the caller's."""
+        self.desc = desc
+
+    def limit_to(self, minutes: int) -> None:
+        """Ask for another time limit."""
+        self.time_limit_min = minutes
+        self.desc = attrs.evolve(self.desc, time_limit_min=minutes)
+
+    def depend_on(self, dependency: Dependency | None) -> None:
+        """Wait for other jobs than before."""
+        self.dependency = dependency
+
+    def begin_after(self, begin_us: int) -> None:
+        """Not begin before a moment; -1 for no such moment."""
+        self.begin_us = begin_us
+
+    def allow_requeue(self, allowed: bool) -> None:
+        """Take whether the job may be sent back into the queue."""
+        self.requeue = allowed
+
+    # Its run.
 
     def take_nodes(
-        self, nodes: tuple["NodeRecord", ...], shares: Iterable[Share], now_us: int
+        self,
+        part: PartRecord,
+        nodes: tuple["NodeRecord", ...],
+        shares: Iterable[Share],
+        now_us: int,
     ) -> None:
         """Give the job what a pass has chosen for it."""
+        if len(self.parts) > 1:
+            self.part = part
+            self.desc = attrs.evolve(self.desc, partition=part.name)
         self.nodes = nodes
         self.shares = {share.index: share for share in shares}
         self.node_list = compress(tuple(node.name for node in nodes))
@@ -564,17 +930,104 @@ class JobRecord:
         self.billing = 0
         self.start_us = self.expected_us = -1
 
-    def begin_run(self, now_us: int) -> None:
+    def leave_out(self, node: NodeRecord) -> None:
+        """Go on without a node that has failed."""
+        del self.shares[node.index]
+        self.nodes = tuple(each for each in self.nodes if each is not node)
+        self.node_list = compress(tuple(each.name for each in self.nodes))
+
+    def begin_run(self, now_us: int, time_limit_min: int) -> None:
         """Let the job run from now on: it waits for nothing any more."""
         self.start_us = now_us
         self.begin_us = self.expected_us = -1
         self.reason = Reason.NONE
+        self.time_limit_min = time_limit_min
 
-    def end_run(self, now_us: int, reason: str) -> None:
-        """Let the run be over, for a reason; what a plugin said of the job is past."""
-        self.end_us = now_us
-        self.reason = reason
-        self.state_desc = ""
+    def await_prologs(self, *, of_nodes: bool) -> None:
+        """Be CONFIGURING: the time limit does not count until the prologs have ended."""
+        self.watch_limit(None)
+        self.prologs_out.clear()
+        if of_nodes:
+            self.reason = Reason.PROLOG
+
+    def start_prolog(self) -> None:
+        """Wait for PrologSlurmctld, which runs from now on."""
+        self.prolog_slurmctld_runs = True
+
+    def end_prolog(self) -> None:
+        """Wait for PrologSlurmctld no more."""
+        self.prolog_slurmctld_runs = False
+
+    def ask_prologs(self) -> None:
+        """Wait for the prologs of all nodes."""
+        self.prologs_out = {node.name for node in self.nodes}
+
+    def prolog_told(self, now_us: int) -> None:
+        """Note that a node is told to run its prolog now."""
+        self.prologs_us = now_us
+
+    def fail_launch(self) -> int:
+        """Count a launch that PrologSlurmctld has prevented; return how many that are in a row."""
+        self.launch_failures += 1
+        return self.launch_failures
+
+    def end_prologs(self, now_us: int) -> None:
+        """Be CONFIGURING no more: the job's time begins now."""
+        self.reason = Reason.NONE
+        self.launch_failures = 0
+        self.start_us = now_us
+
+    def launch(self, now_us: int) -> None:
+        """Note that the batch script is on its way to its node."""
+        self.batch_start_us = self.launched_us = now_us
+
+    def launch_again(self, now_us: int) -> None:
+        """Note that the launch, which could not be sent before, is on its way."""
+        self.launched_us = now_us
+
+    def launch_not_sent(self) -> None:
+        """Note that the launch could not be sent: it is to be tried again."""
+        self.launched_us = -1
+
+    def launch_unanswered(self) -> int:
+        """Count a launch that no node has answered; return how many that are."""
+        self.unanswered_launches += 1
+        return self.unanswered_launches
+
+    def lose_client(self) -> None:
+        """Forget the srun that asked for the allocation: it is done, or gone."""
+        self.client = None
+
+    def give_way_by(self, preempt_us: int) -> None:
+        """Note when the grace time ends of a job that is preempted."""
+        self.preempt_us = preempt_us
+
+    # Suspension.
+
+    def suspend(self, now_us: int) -> None:
+        """Stand still: the time limit does not count on, and the nodes are for others."""
+        self.suspend_us = self.switched_us = now_us
+        self.before_suspension_us = now_us - self.start_us - self.suspended_us
+        self.limit_us = INFINITE
+        self.stop_timers()
+
+    def suspend_by_hand(self) -> None:
+        """Stay suspended until a person resumes the job."""
+        self.priority = 0
+
+    def resume(self, now_us: int, priority: int) -> None:
+        """Count the suspension, which is over."""
+        self.suspended_us += now_us - self.suspend_us
+        self.suspend_us = -1
+        self.switched_us = now_us
+        self.priority = priority
+
+    def next_suspension(self) -> int:
+        """Count that nodes are told to suspend or resume the job; return which time it is."""
+        self.suspensions += 1
+        return self.suspensions
+
+    # Its limits, and the timers that look at them.
 
     def set_limit(self) -> None:
         """Count the time limit from the start of the run, less what it was suspended for."""
@@ -583,16 +1036,149 @@ class JobRecord:
             ran_us = self.time_limit_min * 60 * SECOND
             self.limit_us = self.start_us + self.suspended_us + ran_us
 
-    def hold(self, text: str, *, by_user: bool) -> None:
-        """Hold the job; *text* is shown in place of the usual reason, if there is any."""
-        self.priority = 0
-        self.held_by_user = by_user
-        self.hold_text = text
+    def watch_limit(self, timer: Timer | None) -> None:
+        """Have the time limit looked at when a timer is due, and not before."""
+        if self.limit_timer is not None:
+            self.limit_timer.cancel()
+        self.limit_timer = timer
 
-    def back_to_queue(self, now_us: int) -> None:
+    def watch_warning(self, timer: Timer | None) -> None:
+        """Have the job warned of its time limit when a timer is due, and not before."""
+        if self.warn_timer is not None:
+            self.warn_timer.cancel()
+        self.warn_timer = timer
+
+    def watch_deadline(self, timer: Timer | None) -> None:
+        """Have the deadline looked at when a timer is due, and not before."""
+        if self.deadline_timer is not None:
+            self.deadline_timer.cancel()
+        self.deadline_timer = timer
+
+    def watch_begin(self, timer: Timer) -> None:
+        """Have the job join its queue when a timer is due, and not before."""
+        if self.begin_timer is not None:
+            self.begin_timer.cancel()
+        self.begin_timer = timer
+
+    def warn(self) -> None:
+        """Note that the job is warned of its time limit; it is so once a run."""
+        self.warned = True
+
+    def stop_timers(self) -> None:
+        """Have no limit of the job looked at any more: it is over, suspended or back in line."""
+        for timer in (self.limit_timer, self.warn_timer, self.deadline_timer, self.begin_timer):
+            if timer is not None:
+                timer.cancel()
+        self.limit_timer = self.warn_timer = self.deadline_timer = self.begin_timer = None
+
+    # Its end.
+
+    def end_run(self, now_us: int, reason: str, exit_code: int | None = None) -> None:
+        """Let the run be over, for a reason; what a plugin said of the job is past."""
+        self.end_us = now_us
+        self.reason = reason
+        self.state_desc = ""
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+    def end_waiting(self, now_us: int, reason: str, exit_code: int | None = None) -> None:
+        """Let the job be over, for a reason, without a run."""
+        self.begin_us = -1
+        self.start_us = self.end_us = now_us
+        if exit_code is not None:
+            self.exit_code = exit_code
+        self.waits_for(reason)
+
+    def refuse(self, now_us: int) -> None:
+        """Let the job be over, which could not start at once: it has waited for nothing."""
+        self.start_us = self.end_us = now_us
+        self.reason = Reason.BAD_CONSTRAINTS
+        self.waited_for = ""
+
+    def exit_late(self, status: int) -> None:
+        """Take the exit code of a late report, unless the job has one. Source: job_complete()."""
+        if not self.exit_code and status > 0:
+            self.exit_code = status
+
+    def end_launch(self) -> None:
+        """Let nothing of the launch, and no limit, matter any more: the run is over."""
+        self.stop_timers()
+        self.prolog_running = 0
+        self.prolog_slurmctld_runs = False
+
+    def begin_anew(self, *, was_stopped: bool) -> None:
+        """Be taken up by a slurmctld that starts; the last one *was stopped*, or has died.
+
+        One that died may have been about to tell some nodes that the job is over.
+        """
+        state = self.state
+        self.epilog_running = False
+        if not state.configuring:
+            self.prologs_out = set()
+        if state.completing:
+            if not was_stopped:
+                self.completing_nodes = {node.name for node in self.nodes}
+            self.completing_nodes -= {n.name for n in self.nodes if n.base is NodeBase.DOWN}
+        elif state.base is JobBase.PENDING and not state.flags:
+            self.nodes, self.shares, self.completing_nodes = (), {}, set()
+            self.start_us = -1
+
+    def complete_on(self, node: NodeRecord) -> None:
+        """Wait for a node to report that it has let go of the job."""
+        self.completing_nodes.add(node.name)
+        node.completing += 1
+
+    def gone_from(self, node: NodeRecord, cause: int) -> None:
+        """Note that a node has let go of the job, and the cause of its report."""
+        self.completing_nodes.discard(node.name)
+        self.left.append(cause)
+
+    def start_epilog(self) -> None:
+        """Wait for EpilogSlurmctld, which runs from now on."""
+        self.epilog_running = True
+
+    def end_epilog(self) -> None:
+        """Wait for EpilogSlurmctld no more."""
+        self.epilog_running = False
+
+    def cancelled_by(self, uid: int, *, hurry: bool = False) -> None:
+        """Note who cancels the job, and whether in a *hurry*: then nothing is staged out."""
+        self.cancel_uid = uid
+        self.hurry = hurry
+
+    def script_ended(self) -> None:
+        """Note that the end of the batch script is known."""
+        self.batch_start_us = -1
+
+    # Back into the queue.
+
+    def give_up_run(self, now_us: int, *, unlaunched: bool) -> None:
+        """End the run so that the job can run again; of an *unlaunched* one it is told why."""
+        self.end_us = now_us
+        if not unlaunched:
+            self.state_desc = ""
+
+    def count_no_restart(self) -> None:
+        """Let the run that is over count as no restart: nothing of it was launched."""
+        self.uncounted_runs += 1
+
+    def leave_run(self) -> None:
+        """Wait again once the nodes have let go; what a plugin said of the job is past."""
+        self.state_desc = ""
+        self.wait_again()
+
+    def wait_again(self) -> None:
+        """Wait for the begin time after a run, or be held; who held it while it ran is told."""
+        if self.hold_text:
+            self.reason = self.hold_text
+        elif self.reason not in (Reason.HELD_USER, Reason.HELD_ADMIN):
+            self.reason = Reason.BEGIN_TIME
+
+    def back_to_queue(self, now_us: int, begin_us: int, db_index: int) -> None:
         """Forget the run that is over: the job waits as one that was submitted now.
 
-        What its burst buffer failed with before it was launched is its exit code until it runs.
+        It has a new record in accounting. What its burst buffer failed with before it was launched
+        is its exit code until it runs.
         """
         self.restart_cnt += 1
         self.nodes = ()
@@ -610,15 +1196,191 @@ class JobRecord:
         self.suspended_us = self.before_suspension_us = 0
         self.switched_us = -1
         self.exit_code, self.pre_run_status = self.pre_run_status, 0
-        self.hurry = False
+        self.cancelled_by(NOBODY)
         self.ckpt_requeue_dir = ""
         self.ckpt_preempted = False
         self.desc = attrs.evolve(self.desc, partition=",".join(part.name for part in self.parts))
         self.submit_us = now_us
+        self.begin_us = begin_us
+        self.db_index = db_index
 
-    def split(self, job_id: int) -> "JobRecord":
-        """Return a record of one task of the array that the job stands for; it has run nothing."""
-        return attrs.evolve(
+    def resubmitted(self, runs: int, submit_host: str) -> None:
+        """Be a new job under an old id: what nodes have left of it is told by the run's number."""
+        self.submit_host = submit_host
+        self.restart_cnt = self.uncounted_runs = runs
+
+    # Accounting.
+
+    def enter_books(self, db_index: int) -> None:
+        """Have a record in accounting from now on."""
+        self.db_index = db_index
+
+    # Its burst buffer.
+
+    def buffer_answers(self, answer: int) -> None:
+        """Take what test_stage_in says of the job."""
+        self.bb_answer = answer
+
+    def waits_for_buffer(self) -> None:
+        """Wait for the burst buffer, as its last answer says: for data, or for space.
+
+        While an operation of its plugin has failed, that stays the reason.
+        """
+        staging = self.bb_answer == 0
+        if not staging and self.bb_reason == Reason.BURST_BUFFER_OPERATION:
+            return
+        self.state_desc = self.bb_reason = ""
+        self.waits_for(Reason.BURST_BUFFER_STAGE_IN if staging else Reason.BURST_BUFFER_RESOURCES)
+
+    def expect(self, start_us: int) -> None:
+        """Note when the job, which waits for its burst buffer, is expected to start."""
+        self.expected_us = start_us
+
+    def claim_buffer(self) -> None:
+        """Forget what a plugin has said of the job: its burst buffer is claimed now."""
+        self.state_desc = self.bb_reason = ""
+
+    def lose_claim(self) -> None:
+        """Be as before the nodes and the burst buffer were given: they could not be had."""
+        self.lose_nodes()
+        self.bb_answer = -1
+
+    def clean_up(self) -> None:
+        """Show that the job is taken for being cleaned up, once its claim was revoked."""
+        self.reason = Reason.CLEANING
+
+    def asks_of_buffers(self, tres: dict[str, int]) -> None:
+        """Take what the job asks for of burst buffers."""
+        self.tres_req = tres
+
+    def takes_of_buffers(self, tres: dict[str, int]) -> None:
+        """Take what the job has of burst buffers."""
+        self.tres = tres
+
+    def hold_launch(self) -> None:
+        """Wait for one thing more of a burst buffer plugin before the launch."""
+        self.prolog_running += 1
+
+    def release_launch(self) -> None:
+        """Wait for one thing less of a burst buffer plugin before the launch."""
+        self.prolog_running -= 1
+
+    def drop_launch_holds(self) -> None:
+        """Wait for nothing of burst buffer plugins: those that held the launch have restarted."""
+        self.prolog_running = 0
+
+    def fail_pre_run(self, text: str, status: int) -> None:
+        """Note what the burst buffer failed with before the launch."""
+        self.state_desc = text
+        self.exit_code = self.pre_run_status = status
+
+    def end_buffer_run(self, *, stage_out_due: bool) -> None:
+        """Let the burst buffer's part in the run be over, but for a stage-out that is due later."""
+        self.expected_us = -1
+        self.stage_out_due = stage_out_due
+
+    def start_late_stage_out(self) -> None:
+        """Note that the stage-out starts that was due once the epilogs are over."""
+        self.stage_out_due = False
+
+    def stage_out_goes_on(self) -> None:
+        """Forget that the stage-out has ended before the nodes had let go."""
+        self.stage_out_over = False
+
+    def end_stage_out_early(self) -> None:
+        """Note that the stage-out has ended while nodes have yet to let go."""
+        self.stage_out_over = True
+
+    def end_stage_out(self) -> None:
+        """Note that the stage-out is over, and jobs that wait for that are told."""
+        self.staged_out = True
+
+    # What plugins say of it.
+
+    def view_as(self, view: Any) -> None:
+        """Be shown to plugins as *view* from now on."""
+        self.view = view
+
+    def plugin_prioritizes(self, priority: int) -> None:
+        """Take the priority that a plugin gives; with 0 an operator has to release the job."""
+        self.priority = priority
+        self.held_by_user = False
+        if not priority:
+            self.eligible_us = -1
+
+    def plugin_holds(self) -> None:
+        """Show what a plugin says of the job as the reason why it is held."""
+        self.hold_text = self.state_desc or self.bb_reason
+
+    def plugin_gives_reason(self, reason: str) -> None:
+        """Take the reason that a plugin gives for what the job waits for."""
+        self.bb_reason = "" if reason == Reason.NONE else reason
+        self.reason = reason
+
+    def plugin_describes(self, text: str) -> None:
+        """Take what a plugin wants to be shown in place of the reason."""
+        self.state_desc = text
+
+    def plugin_comments(self, text: str, *, admin: bool = False) -> None:
+        """Take a plugin's comment, for administrators or for all."""
+        if admin:
+            self.admin_comment = text
+        else:
+            self.system_comment = text
+
+    def buffer_is(self, state: str) -> None:
+        """Take the state of the burst buffer, as its plugin tells it."""
+        self.bb_state = state
+
+    def ask_buffer(self, text: str) -> None:
+        """Take what the job asks for of burst buffers, as its plugins read it."""
+        self.burst_buffer = text
+
+    def plugin_adds(self, env_sup: dict[str, str]) -> None:
+        """Take the variables that a plugin puts into the job's environment."""
+        self.env_sup = env_sup
+
+    # Checkpoints.
+
+    def checkpointed(self, now_us: int) -> None:
+        """Note that the job is checkpointed by itself now."""
+        self.ckpt_us = now_us
+
+    def restart_from(self, folder: str) -> None:
+        """Be launched from the images in a folder from now on."""
+        self.restart_dir = folder
+
+    def requeue_from(self, folder: str) -> None:
+        """Be launched from the images in a folder once the plugin has the job requeued."""
+        self.ckpt_requeue_dir = folder
+
+    def give_way_by_checkpoint(self, *, asked: bool) -> None:
+        """Note whether the checkpoint plugin was asked to have the job give way."""
+        self.ckpt_preempted = asked
+
+    def keep_record(self, check_job: Handle) -> None:
+        """Have another checkpoint record from now on."""
+        self.check_job = check_job
+
+    def pack(self, packed_record: Packed) -> None:
+        """Keep what the checkpoint record is now, for the state files."""
+        self.packed_record = packed_record
+
+    # Arrays.
+
+    def become_task(self, task: int, environment: dict[str, str]) -> None:
+        """Stand for one task of the array, and for no others."""
+        assert self.array is not None
+        self.array_task = task
+        self.desc = attrs.evolve(self.desc, environment=environment)
+        self.array.records[task] = self
+
+    def split(self, job_id: int, place: int) -> "JobRecord":
+        """Return a record of one task of the array that the job stands for; it has run nothing.
+
+        The record of those that wait goes to the end of the list of jobs, to *place*.
+        """
+        record = attrs.evolve(
             self,
             job_id=job_id,
             about=About(job=job_id),
@@ -627,6 +1389,7 @@ class JobRecord:
             prologs_out=set(),
             completing_nodes=set(),
             cores={},
+            gpus={},
             nodes_lost=set(),
             steps={},
             gives_way=(),
@@ -637,7 +1400,36 @@ class JobRecord:
             env_sup={},
             tres={},
             tres_req=dict(self.tres_req),
+            view=None,
         )
+        self.place = place
+        return record
+
+    # Its steps.
+
+    def next_step(self) -> int:
+        """Return the number of a new step."""
+        self.next_step_id += 1
+        return self.next_step_id - 1
+
+    def add_step(self, step: StepRecord) -> None:
+        """Have a step that runs."""
+        self.steps[step.step_id] = step
+
+    def drop_step(self, step: StepRecord) -> None:
+        """Have a step no more, which is over: what it has exited with counts for the job."""
+        del self.steps[step.step_id]
+        if step.exit_code != NO_VAL:
+            self.derived_exit_code = max(self.derived_exit_code, step.exit_code)
+        step.watch_limit(None)
+
+    def step_waits(self, srun: Mailbox, since_us: int) -> None:
+        """Note that a srun waits for cpus of the job; one that asks again keeps its place."""
+        self.step_waiters[srun] = since_us
+
+    def step_waits_no_more(self, srun: Mailbox) -> None:
+        """Forget a srun that has its step, or is gone."""
+        self.step_waiters.pop(srun, None)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -660,6 +1452,10 @@ class ReservationRecord:
 
     tres: str = ""
     """What the plugins made of that: numbers of TRES and megabytes, ``1001=2048``."""
+
+    def keep_of_buffers(self, tres: str) -> None:
+        """Take what the plugins make of what the reservation is to keep of burst buffers."""
+        self.tres = tres
 
     def admits(self, uid: int, account: str) -> bool:
         """Return whether jobs of a user, or of an account, may use it."""

@@ -17,7 +17,8 @@ from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.threads import Thread
 from simctl.kernel.turns import Timer
 from simctl.wire.conf.slurm_conf import SlurmConf
-from simctl.wire.states import NodeBase, NodeFlag
+from simctl.wire.messages import RequestUpdatePartition
+from simctl.wire.states import JobBase, JobState, NodeBase, NodeFlag
 
 _LOST = NodeFlag.DRAIN | NodeFlag.NO_RESPOND
 """The flags of nodes that no job gets, even once they are idle."""
@@ -133,13 +134,27 @@ class State:
         known = self.nodes_by_name
         return (known[name] for name in names if name in known)
 
-    def sort_node(self, node: NodeRecord) -> bool:
-        """Note in the sets of nodes what may be done with one.
+    def move_job(self, job: JobRecord, after: JobState) -> None:
+        """Let a job be in another state, and in the tables of those that run or are completing."""
+        job.state = after
+        self.changes += 1
+        if after.base is JobBase.RUNNING:
+            self.running[job.job_id] = job
+        else:
+            self.running.pop(job.job_id, None)
+        if after.completing:
+            self.completing[job.job_id] = job
+        else:
+            self.completing.pop(job.job_id, None)
+
+    def move_node(self, node: NodeRecord, base: NodeBase, flags: NodeFlag) -> bool:
+        """Let a node be in a state, and note in the sets of nodes what may be done with it.
 
         Return whether the node joined or left those on which jobs may start later.
         """
+        node.base = base
+        node.flags = flags
         bit = 1 << node.index
-        base, flags = node.base, node.flags
         free = not flags
         idle = free and base is NodeBase.IDLE
         usable = idle or (free and base is NodeBase.MIXED)
@@ -150,6 +165,16 @@ class State:
         self.serviceable_nodes = before & ~bit if lost else before | bit
         return self.serviceable_nodes != before
 
+    def update_partition(self, part: PartRecord, asked: RequestUpdatePartition) -> None:
+        """Change a partition; where it becomes the default, the one before is so no more."""
+        if asked.default:
+            for other in self.partitions.values():
+                other.be_default(False)
+        part.update(asked)
+
     def anybody_waits(self) -> bool:
         """Return whether a pass has a job to look at."""
-        return any(part.waiting for part in self.partitions.values())
+        for part in self.partitions.values():  # noqa: SIM110 - asked at every turn
+            if part.waiting:
+                return True
+        return False

@@ -8,7 +8,7 @@ from simctl.ctld.state.records import JobRecord, StepRecord
 from simctl.ctld.state.recurring import check_at_or_after
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import ESLURM_ACCESS_DENIED, ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
-from simctl.wire.ids import INFINITE, NO_VAL, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.messages import RequestKillStepTimelimit, RequestUpdateJobStep, SrunTimeout
 from simctl.wire.states import JobBase
 
@@ -22,37 +22,22 @@ class StepLimitDue:
 
 def watch(ctld: Controller, step: StepRecord, time_limit_min: int) -> None:
     """Have a step ended at the first check after its time limit, if it asked for one."""
-    # What its job has been suspended before does not count, nor will what it is from now on.
-    step.clock_us = ctld.now_us - step.job.suspended_us
-    if time_limit_min in (NO_VAL, INFINITE):
-        return
-    _set(ctld, step, time_limit_min)
-
-
-def _set(ctld: Controller, step: StepRecord, time_limit_min: int) -> None:
-    step.time_limit_min = time_limit_min
-    step.limit_us = step.clock_us + time_limit_min * 60 * SECOND
-    _look_again(ctld, step)
+    step.start_clock(ctld.now_us)
+    if time_limit_min not in (NO_VAL, INFINITE):
+        step.limit_to(time_limit_min)
+        _look_again(ctld, step)
 
 
 def _look_again(ctld: Controller, step: StepRecord) -> None:
     due_us = check_at_or_after(step.limit_us + step.job.suspended_us)
-    step.limit_timer = ctld.mailbox.post_at(max(due_us, ctld.now_us), StepLimitDue(step))
+    step.watch_limit(ctld.mailbox.post_at(max(due_us, ctld.now_us), StepLimitDue(step)))
 
 
 def resume(ctld: Controller, job: JobRecord) -> None:
     """Go on with the limits of the steps of a job that was suspended."""
     for step in job.steps.values():
         if step.limit_us != INFINITE:
-            unwatch(step)
             _look_again(ctld, step)
-
-
-def unwatch(step: StepRecord) -> None:
-    """Forget the time limit of a step that is over."""
-    if step.limit_timer is not None:
-        step.limit_timer.cancel()
-        step.limit_timer = None
 
 
 async def update_job_step(
@@ -77,11 +62,11 @@ async def update_job_step(
 
 def _change(ctld: Controller, step: StepRecord, time_limit_min: int) -> None:
     """Give a step another time limit, counted from its start."""
-    unwatch(step)
+    step.limit_to(time_limit_min)
     if time_limit_min == INFINITE:
-        step.time_limit_min = step.limit_us = INFINITE
+        step.watch_limit(None)
     else:
-        _set(ctld, step, time_limit_min)
+        _look_again(ctld, step)
 
 
 async def step_limit_due(ctld: Controller, _: Envelope, message: StepLimitDue) -> None:
@@ -90,11 +75,10 @@ async def step_limit_due(ctld: Controller, _: Envelope, message: StepLimitDue) -
     job = step.job
     if job.steps.get(step.step_id) is not step:
         return
-    step.limit_timer = None
     if job.state.base is JobBase.SUSPENDED:
         # Its clock stands still; it is looked at again once the job goes on.
         return
-    step.timed_out = True
+    step.time_out()
     if step.srun is not None and step.srun.open:
         ctld.send(step.srun, SrunTimeout(job_id=job.job_id))
     for node in ctld.nodes_named(step.layout.nodes):

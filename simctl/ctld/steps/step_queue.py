@@ -10,7 +10,7 @@ from simctl.wire.messages import SrunStepSignal
 from simctl.wire.states import JobBase
 
 WOKEN_AT_A_TIME: Final = 8
-"""How many sruns are woken when a step ends: nobody knows yet whom its cpus suit."""
+"""How many sruns are woken when a step ends: which of them its cpus suit is not known yet."""
 
 WOKEN: Final = -1
 """Stands for the time since when a srun waits that has been woken and has not asked again."""
@@ -22,13 +22,13 @@ LONG_US: Final = 60 * SECOND
 def wait(ctld: Controller, job: JobRecord, srun: Mailbox | None) -> None:
     """Note that a srun waits; one that asks again keeps its place."""
     if srun is not None:
-        job.step_waiters[srun] = ctld.now_us
+        job.step_waits(srun, ctld.now_us)
 
 
 def leave(job: JobRecord, srun: Mailbox | None) -> None:
     """Note that a srun has its step."""
     if job.step_waiters and srun is not None:
-        job.step_waiters.pop(srun, None)
+        job.step_waits_no_more(srun)
 
 
 def wake(ctld: Controller, job: JobRecord) -> None:
@@ -36,11 +36,11 @@ def wake(ctld: Controller, job: JobRecord) -> None:
     if not job.step_waiters or job.state.base is not JobBase.RUNNING:
         return
     for gone in [srun for srun in job.step_waiters if not srun.open]:
-        del job.step_waiters[gone]
+        job.step_waits_no_more(gone)
     woken = 0
     for srun, since_us in job.step_waiters.items():
         asks_anyway = since_us == WOKEN
         if not asks_anyway and (woken < WOKEN_AT_A_TIME or since_us + LONG_US <= ctld.now_us):
             woken += 1
-            job.step_waiters[srun] = WOKEN
+            job.step_waits(srun, WOKEN)
             ctld.send(srun, SrunStepSignal(job_id=job.job_id))

@@ -109,11 +109,10 @@ async def _create(
     """Make the record of a step; None when its credential could not be built."""
     hooks = ctld.site.hooks
     who = ctld.process
-    step_id = job.next_step_id
+    step_id = job.next_step()
     name = step_name(job.job_id, step_id)
     about = About(job=job.job_id, step=name)
     node_list = job.node_list if len(layout.nodes) == len(job.nodes) else compress(layout.nodes)
-    job.next_step_id += 1
     switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
     if failed(switch_job):
         raise Fatal("switch_g_alloc_jobinfo failed")
@@ -156,7 +155,7 @@ async def _create(
         ckpt_dir=request.ckpt_dir,
     )
     await ctld.saves.note(step)
-    job.steps[step_id] = step
+    job.add_step(step)
     step_limits.watch(ctld, step, request.time_limit_min)
     checkpoint_times.step_started(ctld, step)
     ctld.site.trace.state(
@@ -205,7 +204,7 @@ async def _reply(ctld: Controller, envelope: Envelope, step: StepRecord) -> None
         copy = await hooks.call(switch_p_copy_jobinfo, who, step.switch_job, about=about)
         credential = NULL if failed(copy) else copy
     await hooks.call(switch_p_pack_jobinfo, who, credential, buffer, about=about)
-    step.packed_job = hooks.packed(who, buffer)
+    step.pack_credential(hooks.packed(who, buffer))
     ctld.send(
         envelope.sender,
         ResponseJobStepCreate(
@@ -242,12 +241,8 @@ async def step_complete(ctld: Controller, envelope: Envelope, message: RequestSt
         waits = job.state.base is JobBase.PENDING and not job.state.completing
         ctld.answer(envelope, ESLURM_JOB_PENDING if waits else ESLURM_INVALID_JOB_ID)
         return
-    known = step.exit_code
-    step.exit_code = message.step_rc if known == NO_VAL else max(known, message.step_rc)
     first, last = message.range_first, min(message.range_last, len(step.reported) - 1)
-    step.reported[first : last + 1] = b"\1" * (last + 1 - first)
-    step.reports.append(ctld.process.cause)
-    if all(step.reported):
+    if step.report(first, last, message.step_rc, ctld.process.cause):
         ctld.site.trace.join(ctld.process, *step.reports)
         await delete(ctld, step)
     else:
@@ -258,7 +253,7 @@ async def step_complete(ctld: Controller, envelope: Envelope, message: RequestSt
 async def epilog_complete(ctld: Controller, job: JobRecord, node_name: str) -> None:
     """Let the switch know that a job has left a node, if it wants to know of single nodes.
 
-    Steps that nobody has reported over on that node are so then.
+    Steps that were not reported over on that node are so then.
     """
     if not await _wants_parts(ctld, About(job=job.job_id)):
         return
@@ -266,9 +261,9 @@ async def epilog_complete(ctld: Controller, job: JobRecord, node_name: str) -> N
         nodes = step.layout.nodes
         if node_name not in nodes or step.reported[nodes.index(node_name)]:
             continue
-        step.reported[nodes.index(node_name)] = 1
+        over = step.end_on(node_name)
         await _partly_complete(ctld, step, node_name)
-        if all(step.reported):
+        if over:
             await delete(ctld, step)
 
 
@@ -291,8 +286,7 @@ async def _partly_complete(ctld: Controller, step: StepRecord, node_list: str) -
 
 async def delete(ctld: Controller, step: StepRecord) -> None:
     """Delete a step: its switch is told, its records are released, and who waits may ask again."""
-    del step.job.steps[step.step_id]
-    step_limits.unwatch(step)
+    step.job.drop_step(step)
     checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     await _release(ctld, step.switch_job, step.check_job, step.node_list, step.about)
@@ -301,8 +295,7 @@ async def delete(ctld: Controller, step: StepRecord) -> None:
 
 async def lose(ctld: Controller, step: StepRecord) -> None:
     """Drop a step whose saved state cannot be read: its switch is told nothing."""
-    del step.job.steps[step.step_id]
-    step_limits.unwatch(step)
+    step.job.drop_step(step)
     checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     hooks, who, about = ctld.site.hooks, ctld.process, step.about
