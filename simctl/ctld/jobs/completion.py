@@ -264,7 +264,8 @@ async def _release(
     """Tell the clients and the nodes of a job that it is over."""
     suspensions.forget(ctld, job)
     job.end_launch()
-    checkpoint_times.forget(ctld, job.job_id)
+    if ctld.periodic:
+        checkpoint_times.forget(ctld, job.job_id)
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     message = termination(job, request, job_state)
@@ -365,8 +366,7 @@ async def _left_last(ctld: Controller, job: JobRecord) -> None:
     While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same.
     Source: make_node_idle() and cleanup_completing() of Slurm 18.08.
     """
-    ctld.wait_for(job, *job.left)
-    job.left.clear()
+    ctld.wait_for(job, *job.leave())
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
 
@@ -418,7 +418,6 @@ async def _delete_steps(ctld: Controller, job: JobRecord) -> None:
 
 def finish(ctld: Controller, job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
-    job.stop_timers()
     account(ctld, job, job.state.base)
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)

@@ -29,7 +29,8 @@ def settle(ctld: Controller, job: JobRecord, *, asks: bool = True) -> None:
     """
     if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return
-    now = verdict(ctld, job, ctld.now_us)
+    now_us = ctld.now_us
+    now = verdict(ctld, job, now_us)
     reason = obstacle(ctld, job, now)
     if reason:
         killed = reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job)
@@ -41,12 +42,13 @@ def settle(ctld: Controller, job: JobRecord, *, asks: bool = True) -> None:
             queue.take_from_queue(job)
             ctld.request_pass()
         due_us = job.begin_us if reason == Reason.BEGIN_TIME else now.due_us
-        if due_us > ctld.now_us and reason in (Reason.BEGIN_TIME, Reason.DEPENDENCY):
+        if due_us > now_us and reason in (Reason.BEGIN_TIME, Reason.DEPENDENCY):
             ctld.begin_at(due_us, job)
         return
     if not job.queued:
-        unregister(ctld, job)
-        job.become_eligible(ctld.now_us, _what_was_waited_for(ctld, job))
+        if job.dependency is not None:
+            unregister(ctld, job)
+        job.become_eligible(now_us, _what_was_waited_for(ctld, job))
         queue.enqueue(ctld, job)
         if asks:
             ctld.request_pass()

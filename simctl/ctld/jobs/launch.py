@@ -25,7 +25,7 @@ async def start(
 
     One whose burst buffer cannot be claimed does not start, and waits or is held.
     """
-    nodes = tuple(ctld.nodes[share.index] for share in shares)
+    nodes = tuple([ctld.nodes[share.index] for share in shares])
     job.take_nodes(part, nodes, shares, ctld.now_us)
     if job.awaited_ends:
         ctld.subjects.know(job.job_id, *job.awaited_ends)
@@ -104,7 +104,7 @@ def occupy(ctld: Controller, job: JobRecord) -> None:
 def _launch_batch(ctld: Controller, job: JobRecord) -> None:
     # Noted before it is sent: a slurmctld that finds this in saved state launches it no more.
     job.launch(ctld.now_us)
-    nodes = tuple(node.name for node in job.nodes)
+    nodes = tuple([node.name for node in job.nodes])
     credential = authority.credential(
         ctld, job, SLURM_BATCH_SCRIPT, node_list=job.node_list, nodes=nodes, cores=job.cpus
     )

@@ -86,7 +86,7 @@ def prolog_over(ctld: Controller, job: JobRecord, node_name: str) -> None:
     """Wait no more for a node's prolog; the last lets the job be launched."""
     if node_name not in job.prologs_out:
         return
-    job.prologs_out.remove(node_name)
+    job.end_prolog_on(node_name)
     ctld.wait_for(job)
     launch_if_ready(ctld, job)
 

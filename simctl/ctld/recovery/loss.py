@@ -77,7 +77,7 @@ async def fail_job(ctld: Controller, node: NodeRecord, job: JobRecord) -> None:
         return
     if node.base is not NodeBase.DOWN and not told:
         # It has restarted: nothing of the job is left to be told to end.
-        job.nodes_lost.add(node.name)
+        job.lose_on(node)
     if job.batch and job.requeue:
         await requeue_after_node_failure(ctld, job)
     else:

@@ -49,7 +49,8 @@ def run_ended(ctld: Controller, job: JobRecord, state: str) -> None:
     """
     if job.array is not None and not job.db_index and job.array.rest is not job:
         return
-    started(ctld, job)
+    if not job.db_index:
+        job.enter_books(ctld.books.next_index())
     if ctld.books.open:
         ctld.books.enter(_account(ctld, job, state))
 

@@ -96,11 +96,11 @@ def _is_in_place(entry: _Entry) -> bool:
 
 async def main_pass(ctld: Controller) -> None:
     """Run a pass of the main loop; one that is long after the last such looks at every job."""
-    ctld.last_pass_us = ctld.now_us
+    ctld.last_pass_us = now_us = ctld.now_us
     interval_us = ctld.site.conf.scheduler_parameters.sched_interval_us
-    full = ctld.last_full_us < 0 or ctld.now_us >= ctld.last_full_us + interval_us
+    full = ctld.last_full_us < 0 or now_us >= ctld.last_full_us + interval_us
     if full:
-        ctld.last_full_us = ctld.now_us
+        ctld.last_full_us = now_us
     if ctld.bb is not None and (ctld.anybody_waits() or ctld.bb.is_awaited):
         await staging.before_pass(ctld)
     elif ctld.bb is not None:
@@ -115,17 +115,21 @@ async def run_pass(ctld: Controller, *, full: bool = False) -> None:
     """
     ctld.pass_is_due = False
     if not ctld.anybody_waits() or await held_by_fragmentation(ctld):
-        await preempt.let_go_on(ctld)
+        if ctld.preempted:
+            await preempt.let_go_on(ctld)
         return
-    await _split_ahead(ctld)
-    move(ctld)
+    if ctld.bb is not None:
+        await _split_ahead(ctld)
+        move(ctld)
     looking = _Pass(ctld, full=full)
     while (found := looking.line.head()) is not None:
         await looking.at(*found)
     looking.line.close()
-    await staging.after_pass(ctld)
-    move(ctld)
-    await preempt.let_go_on(ctld)
+    if ctld.bb is not None:
+        await staging.after_pass(ctld)
+        move(ctld)
+    if ctld.preempted:
+        await preempt.let_go_on(ctld)
     if not all(job.queued for job in looking.blocking):
         # It has started in another of its partitions, and blocks this one no more.
         ctld.request_pass()
@@ -210,8 +214,6 @@ class _Pass:
 
 async def _split_ahead(ctld: Controller) -> None:
     """Give tasks of arrays with burst buffers records of their own, so that data can come in."""
-    if ctld.bb is None:
-        return
     for array in list(ctld.arrays.values()):
         head = array.rest
         if head is None or not head.queued:

@@ -919,9 +919,9 @@ class JobRecord:
             self.desc = attrs.evolve(self.desc, partition=part.name)
         self.nodes = nodes
         self.shares = {share.index: share for share in shares}
-        self.node_list = compress(tuple(node.name for node in nodes))
+        self.node_list = compress(tuple([node.name for node in nodes]))
         self.batch_host = nodes[0].name
-        self.billing = sum(share.cpus for share in self.shares.values())
+        self.billing = sum(self.cpus)
         self.start_us = self.evaluated_us = now_us
 
     def lose_nodes(self) -> None:
@@ -965,6 +965,10 @@ class JobRecord:
     def prolog_told(self, now_us: int) -> None:
         """Note that a node is told to run its prolog now."""
         self.prologs_us = now_us
+
+    def end_prolog_on(self, node_name: str) -> None:
+        """Wait for the prolog of a node no more."""
+        self.prologs_out.remove(node_name)
 
     def fail_launch(self) -> int:
         """Count a launch that PrologSlurmctld has prevented; return how many that are in a row."""
@@ -1083,6 +1087,7 @@ class JobRecord:
 
     def end_waiting(self, now_us: int, reason: str, exit_code: int | None = None) -> None:
         """Let the job be over, for a reason, without a run."""
+        self.stop_timers()
         self.begin_us = -1
         self.start_us = self.end_us = now_us
         if exit_code is not None:
@@ -1091,6 +1096,7 @@ class JobRecord:
 
     def refuse(self, now_us: int) -> None:
         """Let the job be over, which could not start at once: it has waited for nothing."""
+        self.stop_timers()
         self.start_us = self.end_us = now_us
         self.reason = Reason.BAD_CONSTRAINTS
         self.waited_for = ""
@@ -1132,6 +1138,15 @@ class JobRecord:
         """Note that a node has let go of the job, and the cause of its report."""
         self.completing_nodes.discard(node.name)
         self.left.append(cause)
+
+    def leave(self) -> list[int]:
+        """Have no node any more; return the causes of their reports that the job is gone."""
+        causes, self.left = self.left, []
+        return causes
+
+    def lose_on(self, node: NodeRecord) -> None:
+        """Note that a node has restarted, and has nothing of the job left to end."""
+        self.nodes_lost.add(node.name)
 
     def start_epilog(self) -> None:
         """Wait for EpilogSlurmctld, which runs from now on."""
@@ -1390,6 +1405,7 @@ class JobRecord:
             completing_nodes=set(),
             cores={},
             gpus={},
+            left=[],
             nodes_lost=set(),
             steps={},
             gives_way=(),

@@ -287,7 +287,8 @@ async def _partly_complete(ctld: Controller, step: StepRecord, node_list: str) -
 async def delete(ctld: Controller, step: StepRecord) -> None:
     """Delete a step: its switch is told, its records are released, and who waits may ask again."""
     step.job.drop_step(step)
-    checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
+    if ctld.periodic:
+        checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     await _release(ctld, step.switch_job, step.check_job, step.node_list, step.about)
     _gone(ctld, step)
@@ -296,7 +297,8 @@ async def delete(ctld: Controller, step: StepRecord) -> None:
 async def lose(ctld: Controller, step: StepRecord) -> None:
     """Drop a step whose saved state cannot be read: its switch is told nothing."""
     step.job.drop_step(step)
-    checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
+    if ctld.periodic:
+        checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     hooks, who, about = ctld.site.hooks, ctld.process, step.about
     await hooks.call(switch_p_free_jobinfo, who, step.switch_job, about=about)
