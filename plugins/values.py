@@ -22,12 +22,11 @@ class Before:
     def __init__(self, who: Process, env: Mapping[str, str] | None) -> None:
         self._who = who
         self._env = dict(env) if env is not None else None
-        self._notes: list[tuple[str, str]] = []
-        who.table.reach.disk.notes.append(self._notes)
+        self._notes = who.table.reach.disk.begin_notes()
 
     def forget(self) -> None:
         """Note no more of what is written: the call does not come back."""
-        self._who.table.reach.disk.notes.remove(self._notes)
+        self._who.table.reach.disk.end_notes(self._notes)
 
     def handed_out(
         self,

@@ -216,3 +216,14 @@ def test_whether_a_directory_may_be_entered_is_asked_anew_when_directories_chang
     assert disk.may_enter("/dev/shm/fast", "n2", 1001)
     disk.crash("n2")
     assert not disk.may_enter("/dev/shm/fast", "n2", 1001)
+
+
+def test_notes_of_what_is_changed_are_each_ones_own(disk: Disk, alice: DiskView) -> None:
+    """Two that note at once, as calls that overlap do; the second leaves off before any change."""
+    first, second = disk.begin_notes(), disk.begin_notes()
+    disk.end_notes(second)
+    alice.write("/home/alice/x", "text")
+    disk.end_notes(first)
+    alice.write("/home/alice/y", "text")
+    assert first == [("", "/home/alice/x")]
+    assert second == []

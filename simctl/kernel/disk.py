@@ -128,8 +128,7 @@ class Disk:
         """Who was able to go to a directory, since any directory last changed."""
         self.watch: Callable[[str, bool], None] | None = None
         """Told of each path that is looked at, or changed (true)."""
-        self.notes: list[list[tuple[str, str]]] = []
-        """Lists to which each path that is changed is added, with its host ("" where shared)."""
+        self._notes: list[list[_Key]] = []
         self.troubles: dict[str, str] = {}
         """What is wrong with disks, by host or `SHARED`: FULL or READ_ONLY."""
         self._kept: dict[_Key, _Kept] = {}
@@ -319,13 +318,22 @@ class Disk:
 
     def _seen(self, key: _Key, *, changed: bool) -> None:
         if changed:
-            for notes in self.notes:
+            for notes in self._notes:
                 notes.append(key)
         if self.watch is not None:
             self.watch(":".join(key), changed)
             if changed:
                 # Two that make or remove other files may change places; who lists them may not.
                 self.watch(f"{key[0]}:{_LISTING}", False)
+
+    def begin_notes(self) -> list[_Key]:
+        """Return a list that grows by each path that is changed, with its host ("" if shared)."""
+        self._notes.append([])
+        return self._notes[-1]
+
+    def end_notes(self, notes: list[_Key]) -> None:
+        """Let a list that `begin_notes` has returned grow no more."""
+        self._notes = [each for each in self._notes if each is not notes]
 
     def find(self, host: str, path: str) -> _Entry | None:
         """Return what is at a path, or None."""

@@ -176,6 +176,8 @@ class _Acts:
 
     def before(self, *call: Any) -> Any:
         point, _, who, instance, values = call
+        if self.acts:
+            return None
         about_a_job = point is not None and point.name.startswith("bb_p_job_") and values
         if not about_a_job or point.name.startswith("bb_p_job_validate"):
             return None
