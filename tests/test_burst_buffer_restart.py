@@ -188,3 +188,22 @@ def test_a_run_that_cannot_be_claimed_again_leaves_its_nodes_and_keeps_its_buffe
     assert [each.rc for each in ran.all("bb_p_job_test_post_run")] == [-1, 1]
     assert len(ran.all("start_stage_in")) == 1
     assert ran.job()[0] == "COMPLETED"
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("then", ["", "  - {at: 20s, as: alice, run: scancel 1}\n"])
+def test_a_job_that_was_about_to_start_waits_again(model: str, then: str) -> None:
+    """Its claim is gone with the slurmctld that made it, and nobody was told of a start."""
+    ran = run(
+        "slurm_conf: {BurstBufferType: burst_buffer/datawarp}\n"
+        "files:\n  job: |\n    #!/bin/sh\n    #DW jobdw capacity=4GiB\n    sleep 20\n"
+        "timeline:\n  - {at: 0s, as: alice, run: sbatch job}\n"
+        '  - {when: "job_state args.to=PENDING|CONFIGURING", '
+        "fault: {crash: slurmctld, saved: true}}\n"
+        "  - {at: 15s, fault: {start: slurmctld}}\n" + then,
+        cluster=TWO_NODES + "burst_buffer: {pools: {wlm_pool: {capacity: 20GiB}}}\n",
+        model=model,
+    )
+    assert ran.job()[0] == ("CANCELLED" if then else "COMPLETED")
+    assert len(ran.all("bb_p_job_cancel")) == bool(then)
+    assert len(ran.all("bb_p_job_start_stage_out")) == (not then)

@@ -6,9 +6,11 @@ import pytest
 from msgspec import UNSET
 
 from simctl.orderings.checking import declared
+from simctl.orderings.observed import arg
 from tests.checkpoints import checkpoint, checkpointed
-from tests.cluster import Ran
+from tests.cluster import TWO_NODES, Ran, run
 from tests.damaged import Damage, changed, doubled, dropped, moved, told
+from tests.moments import timeline
 from tests.test_ompi import SLOW, ran_with
 
 _LINES = (
@@ -280,3 +282,25 @@ def test_images_are_made_while_the_step_daemon_goes_on() -> None:
     assert told(vacated("guide"), *again)["one-call-at-a-time"] == (
         "slurm_ckpt_signal_tasks was called inside slurm_ckpt_signal_tasks"
     )
+
+
+@pytest.mark.parametrize(("at_us", "early"), [(60_000_099, True), (60_000_100, False)])
+def test_a_checkpoint_comes_by_itself_a_minute_after_the_start_at_the_earliest(
+    at_us: int, early: bool
+) -> None:
+    """What preemption has the plugin do meanwhile, in vain, is no checkpoint that counts."""
+    ran = run(
+        "slurm_conf: {CheckpointType: checkpoint/ompi, PreemptType: preempt/partition_prio, "
+        "PreemptMode: CHECKPOINT}\n"
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch -N2 --checkpoint=1 --wrap 'sleep 500'\"",
+            "at: 40s, as: bob, run: sbatch -N2 -p urgent --wrap true",
+        ),
+        cluster=TWO_NODES.replace(
+            "true}]", "true, grace_time: 90}, {name: urgent, nodes: ALL, priority_tier: 2}]"
+        ),
+    )
+    assert [arg(each, "op") for each in ran.all("slurm_ckpt_op", rc=-1)] == [7, 4, 3]
+    found = told(ran, changed("slurm_ckpt_op args.op=3", time_us=at_us))
+    assert bool(found) is early
+    assert not early or "came within a minute" in found["op-of-running-jobs"]

@@ -29,7 +29,9 @@ from simctl.plugins.points.switch_besides import switch_p_job_step_allocated
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import (
+    PENDING,
     PENDING_COMPLETING,
+    PENDING_CONFIGURING,
     PENDING_REQUEUE,
     JobBase,
     JobFlag,
@@ -146,6 +148,9 @@ def _place(ctld: Controller, job: JobRecord) -> None:
     if job.state == PENDING_REQUEUE:
         # It was on its way back into the queue; its nodes have yet to hear of it.
         ctld.set_job(job, PENDING_COMPLETING)
+    elif job.state == PENDING_CONFIGURING and job.nodes:
+        # It was about to start, and nobody has been told: it waits, and is tried again.
+        ctld.set_job(job, PENDING)
     state = job.state
     job.begin_anew(was_stopped=ctld.saves.was_stopped)
     if state.completing:

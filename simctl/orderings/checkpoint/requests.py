@@ -183,7 +183,7 @@ def op_of_running_jobs(run: Observed) -> Iterator[Finding]:
         if call.event.name != _OP:
             continue
         yield next(_operation(call, latest.get(call.event.step), preempts=preempts), KEPT)
-        if call.request is None:
+        if call.request is None and arg(call.event, "op") == _CREATE:
             latest[call.event.step] = call.event
 
 
