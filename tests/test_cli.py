@@ -258,6 +258,20 @@ def test_a_stalled_run_exits_1_and_says_who_waits_for_what(
     assert "waits for a message" in out
 
 
+def test_a_stalled_run_says_why_nodes_take_no_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the state that traces and sinfo show, and with the reason that was given."""
+    path = write(
+        tmp_path,
+        "timeline:\n"
+        "  - {at: 0s, as: root, run: scontrol update nodename=n1 state=drain reason=fans}\n"
+        "  - {at: 1s, as: alice, run: sbatch -w n1 --wrap true}\n",
+    )
+    assert cli.main(["run", path]) == cli.NOT_HELD
+    assert "nodes that take no job: n1 is IDLE|DRAIN (fans)" in capsys.readouterr().out
+
+
 def test_a_job_too_large_ever_to_start_is_no_stall(tmp_path: Path) -> None:
     """It stays pending, and the run ends well."""
     path = write(

@@ -16,7 +16,7 @@ from simctl.kernel.procs import (
     Host,
 )
 from simctl.scenario.durations import format_moment
-from simctl.wire.states import NodeBase, NodeFlag
+from simctl.wire.states import NodeBase, NodeFlag, node_text
 from simctl.world.login import LoginShell
 
 _PATIENCE_TURNS: Final = 100_000
@@ -112,7 +112,8 @@ class Ending:
         if not lines:
             return ()
         down = [
-            f"{node.name} is {node.base.name}"
+            f"{node.name} is {node_text(node.base, node.flags)}"
+            + (f" ({node.reason})" if node.reason else "")
             for node in self._daemons.ctld.nodes
             if node.base < NodeBase.IDLE or node.flags & NodeFlag.DRAIN
         ]
