@@ -104,6 +104,35 @@ timeline:
     assert [each.detail for each in result.expectations if not each.held] == []
 
 
+def test_a_script_may_ask_slurmctld_and_change_nothing(tmp_path: Path) -> None:
+    """Questions are answered while it looks at a submission, others' too; the rest waits for it."""
+    script = LUA.replace(
+        "  calls = calls + 1\n",
+        """  if desc.name == "asks" then
+    local file = io.popen("squeue -h -o %j; scontrol show partition debug; sinfo -h; sleep 5")
+    slurm.log_user("%s", file:read("*a"))
+  end
+  if desc.name == "acts" then os.execute("scancel 1") end
+  calls = calls + 1
+""",
+    )
+    text = (
+        "slurm_conf: {JobSubmitPlugins: lua}\n"
+        "job_submit_lua: asks.lua\n"
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch -J first --wrap 'sleep 90'}\n"
+        "  - {at: 2s, as: alice, run: sbatch -J asks --wrap true, exit: 0,"
+        " stderr: [first, PartitionName=debug, debug*]}\n"
+        "  - {at: 3s, run: squeue -h -o %j, stdout: first}\n"
+        "  - {at: 20s, as: alice, run: sbatch -J acts --wrap true, exit: 1, stderr: timed out}\n"
+    )
+    (tmp_path / "asks.lua").write_text(script)
+    result, world = run(tmp_path, text)
+    assert [(each.text, each.detail) for each in result.expectations if not each.held] == []
+    asked = [each for each in world.events if each.name == "RESPONSE_JOB_INFO"]
+    assert [each.time_us // 1_000_000 for each in asked if each.phase == "send"] == [2, 3]
+
+
 def test_a_python_class_rules_as_well(tmp_path: Path) -> None:
     """It is declared, loaded and asked as a script is."""
     result, _ = run(

@@ -29,6 +29,7 @@ from simctl.ctld.reporting import bookkeeping, info
 from simctl.ctld.reporting.job_view import live
 from simctl.ctld.requests import (
     answers,
+    burst_buffers,
     checkpoint_requests,
     plugin_services,
     reconfigure,
@@ -255,8 +256,8 @@ class Slurmctld(Controller):
             notices.RegistrationsDue: pings.registrations_due,
             notices.NodesDue: resync.nodes_due,
             notices.SaveDue: restart.save_due,
-            RequestBurstBufferInfo: answers.burst_buffer_info,
-            RequestBurstBufferStatus: answers.burst_buffer_status,
+            RequestBurstBufferInfo: burst_buffers.burst_buffer_info,
+            RequestBurstBufferStatus: burst_buffers.burst_buffer_status,
             RequestCheckpoint: checkpoint_requests.checkpoint,
             RequestCheckpointComp: checkpoint_requests.checkpoint_comp,
             RequestCheckpointTaskComp: checkpoint_requests.checkpoint_task_comp,

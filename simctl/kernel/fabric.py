@@ -1,5 +1,6 @@
 """The in-process channels between daemons: mailboxes, and links with latency."""
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -112,6 +113,7 @@ class Mailbox(Receiver):
         "_trace",
         "host",
         "listens",
+        "meanwhile",
         "name",
     )
 
@@ -134,6 +136,9 @@ class Mailbox(Receiver):
         self._taken: Envelope | None = None
         self._in_hand: Envelope | None = None
         """What was received last, until more is asked for."""
+
+        self.meanwhile: Callable[[Envelope], bool] | None = None
+        """Takes what another thread sees to, while the one that receives here is held up."""
 
     @property
     def open(self) -> bool:
@@ -174,6 +179,10 @@ class Mailbox(Receiver):
         elif self._next == _TAKEN_AT_ONCE:
             del items[: self._next]
             self._next = 0
+        return self.received(envelope)
+
+    def received(self, envelope: Envelope) -> Envelope:
+        """Note that a message, or a notice, is in the process's hands; return it."""
         trace = self._trace
         if envelope.sent <= 0:
             if trace.subjects is not None and trace.recording:
@@ -247,6 +256,8 @@ class Mailbox(Receiver):
             batch = self._sift(batch)
             if not batch:
                 return False
+        if self.meanwhile is not None:
+            batch = [each for each in batch if not self.meanwhile(each)]
         self._items.extend(batch)
         reader = self._reader
         if reader is not None and kernel.line is not None:

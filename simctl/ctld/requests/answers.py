@@ -15,13 +15,9 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
     RequestBatchScript,
     RequestBuildInfo,
-    RequestBurstBufferInfo,
-    RequestBurstBufferStatus,
     RequestJobNotify,
     ResponseBatchScript,
     ResponseBuildInfo,
-    ResponseBurstBufferInfo,
-    ResponseBurstBufferStatus,
     SrunUserMsg,
 )
 from simctl.wire.states import JobBase
@@ -82,24 +78,3 @@ async def build_info(ctld: Controller, envelope: Envelope, _: RequestBuildInfo) 
         next_job_id=ctld.next_job_id,
     )
     ctld.send(envelope.sender, answer)
-
-
-async def burst_buffer_info(
-    ctld: Controller, envelope: Envelope, _: RequestBurstBufferInfo
-) -> None:
-    """Answer with what each plugin packs for the user who asks."""
-    uid = authority.uid_of(ctld, envelope)
-    rc, packed = (0, []) if ctld.bb is None else await ctld.bb.state_pack(uid)
-    answer = ResponseBurstBufferInfo(data=b"".join(packed), error_code=rc)
-    ctld.send(envelope.sender, answer)
-
-
-async def burst_buffer_status(
-    ctld: Controller, envelope: Envelope, request: RequestBurstBufferStatus
-) -> None:
-    """Answer with what the plugins have to say to the words of the user who asks."""
-    uid = authority.uid_of(ctld, envelope)
-    person = ctld.site.person(uid, "")
-    gid = person[2] if person is not None else uid
-    rc, text = (0, "") if ctld.bb is None else await ctld.bb.status(request.argv, uid, gid)
-    ctld.send(envelope.sender, ResponseBurstBufferStatus(text=text, error_code=rc))

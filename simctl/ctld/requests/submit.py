@@ -13,6 +13,7 @@ from simctl.ctld.jobs import arrays, eligible, launch, limits, staging
 from simctl.ctld.jobs.completion import finish
 from simctl.ctld.port.job_submit import Ruling
 from simctl.ctld.reporting import bookkeeping
+from simctl.ctld.requests.meanwhile import answering
 from simctl.ctld.scheduling import preempt, schedule
 from simctl.ctld.state.records import JobArray, JobRecord, PartRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -347,7 +348,8 @@ async def _rule(ctld: Controller, desc: JobDesc, uid: int) -> Ruling:
         return Ruling(desc=desc)
     if desc.priority not in (0, NO_VAL) and not ctld.is_operator(uid):
         desc = attrs.evolve(desc, priority=NO_VAL)
-    ruling = await plugins.submit(desc, uid)
+    with answering(ctld):
+        ruling = await plugins.submit(desc, uid)
     if ruling.error_code:
         raise _RefusedError(ruling.error_code, ruling.text)
     return ruling
