@@ -509,6 +509,9 @@ class Hooks:
         call.who.naps = 0
         self.under_way.append(call)
         try:
+            # Whom a plugin runs for is known in its task's context, however long it takes.
+            await call.who.table.kernel.enter_task()
+            CALLING.set(call.who)
             result = await running
         except BaseException as error:
             # Where the run is over, what was under way is what it ended for.

@@ -65,6 +65,7 @@ async def run_child(
     """Run a function in a child of *parent*, and wait for its end."""
 
     async def main(call: ScriptCall) -> int:
+        await site.kernel.enter_task()
         CALLING.set(call.process)
         return await body()
 

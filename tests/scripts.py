@@ -8,7 +8,7 @@ import attrs
 
 from simctl.api.slurmctld import ScriptResult
 from simctl.ctld.reporting.bb_scripts import Failures, run_script, start_script
-from simctl.kernel.threads import Thread
+from simctl.kernel.threads import Body, Thread
 from simctl.scenario.load import read_scenario
 from simctl.world import World
 from tests.cluster import TWO_NODES, Ran, watched
@@ -66,7 +66,7 @@ class Caller:
         """Let virtual time pass."""
         await self.world.kernel.sleep_us(round(seconds * 1_000_000))
 
-    def spawn(self, body: Callable[[], Awaitable[None]], *, lingers: bool = False) -> Thread:
+    def spawn(self, body: Body, *, lingers: bool = False) -> Thread:
         """Start another thread of slurmctld's."""
         return self.world.ctld.process.start(body, "thread", lingers=lingers)
 

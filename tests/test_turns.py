@@ -384,7 +384,7 @@ def test_trio_tasks_are_used_again_without_a_trace_of_the_last_thread() -> None:
         assert kernel.current is not None
         assert kernel.current.owner is owners[-1]
         assert not kernel.current.killed
-        tasks.add(id(trio.lowlevel.current_task()))
+        tasks.add(id(kernel.current.task))
 
     async def spawner() -> None:
         for _ in range(1000):
@@ -394,6 +394,59 @@ def test_trio_tasks_are_used_again_without_a_trace_of_the_last_thread() -> None:
 
     run(kernel, spawner)
     assert len(tasks) == 1
+
+
+class Rounds(trio.abc.Instrument):
+    """Counts the rounds of trio's loop."""
+
+    count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Count one."""
+        self.count += 1
+
+
+def test_turns_that_ask_trio_for_nothing_take_no_round_of_its_loop_each() -> None:
+    """But one in so many does, so that Ctrl-C is heard; every one does where tasks take steps."""
+    for in_tasks, least, most in ((False, 15, 40), (True, 1000, 1040)):
+        kernel = Kernel()
+        kernel.in_tasks = in_tasks
+        rounds = Rounds()
+
+        async def sleeper(kernel: Kernel = kernel) -> None:
+            for _ in range(1000):
+                await kernel.sleep_us(1)
+
+        def begin(kernel: Kernel = kernel, sleeper: object = sleeper) -> None:
+            kernel.spawn(Owner(), "sleeper", sleeper)  # type: ignore[arg-type]
+
+        trio.run(kernel.run, begin, clock=kernel, instruments=[rounds])
+        assert least <= rounds.count <= most
+
+
+def test_a_thread_that_asks_trio_for_something_goes_on_in_its_task() -> None:
+    """From then on, over its waits as well; another thread's turn comes when it is due."""
+    kernel = Kernel()
+    seen: list[tuple[str, bool]] = []
+
+    async def asker() -> None:
+        assert kernel.current is not None
+        task = kernel.current.task
+        await kernel.sleep_us(10)
+        await kernel.enter_task()
+        seen.append(("entered", trio.lowlevel.current_task() is task))
+        await trio.lowlevel.checkpoint()
+        await kernel.enter_task()
+        seen.append(("asked", trio.lowlevel.current_task() is task))
+        await kernel.sleep_us(10)
+        seen.append(("woke", trio.lowlevel.current_task() is task))
+
+    async def other() -> None:
+        await kernel.sleep_us(10)
+        seen.append(("other", kernel.now_us == 10))
+
+    run(kernel, asker, other)
+    assert seen == [("entered", True), ("asked", True), ("other", True), ("woke", True)]
 
 
 def test_a_thread_carries_the_cause_of_its_process_over_a_wait() -> None:

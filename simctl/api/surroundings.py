@@ -289,6 +289,7 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
     process.memory.threaded = True
 
     async def run() -> None:
+        await process.table.kernel.enter_task()
         CALLING.set(process)
         try:
             await run_thread_body(body)

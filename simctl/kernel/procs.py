@@ -2,7 +2,7 @@
 
 import copy
 import enum
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.causes import Cause
-from simctl.kernel.threads import Killed, Thread
+from simctl.kernel.threads import Body, Killed, Thread
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
 
@@ -382,7 +382,7 @@ class Process:
 
     def start(
         self,
-        body: Callable[[], Awaitable[None]],
+        body: Body,
         name: str = "",
         *,
         due_us: int = -1,

@@ -1,6 +1,6 @@
 """Threads of simulated processes, and the turns in which they go on."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 import attrs
@@ -8,6 +8,10 @@ import trio
 
 Action = Callable[[Any, Any], bool]
 """What a turn does with its two arguments; true when it made a task runnable."""
+
+
+Body = Callable[[], Coroutine[Any, Any, None]]
+"""Makes what a thread runs."""
 
 
 Turn = tuple[int, int, Action, Any, Any]
@@ -43,7 +47,10 @@ ENDED: Final = (Killed, TornDown)
 
 @attrs.define(eq=False)
 class Thread:
-    """One line of execution in a simulated process, carried by a trio task.
+    """One line of execution in a simulated process, which has a trio task of its own.
+
+    A turn runs its next `steps` until it waits for a turn again. A step that asks trio for
+    something, as a plugin may that is written so, is taken by the task, and all later ones are.
 
     `generation` counts its waits: a turn that was to end an earlier wait finds another number and
     is dead. A thread that `lingers` keeps no run alive by what it waits for; one that is
@@ -52,8 +59,15 @@ class Thread:
 
     owner: Owner
     name: str
-    body: Callable[[], Awaitable[None]]
+    body: Body
+    steps: Coroutine[Any, Any, None] | None = None
+    """The body under way."""
+
     task: trio.lowlevel.Task | None = None
+    in_task: bool = False
+    asked: Any = None
+    """What its task is to ask trio for before the next step."""
+
     generation: int = 0
     cause: int = 0
     timed: bool = False
@@ -69,7 +83,10 @@ class Thread:
     """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
 
     value: Any = None
-    """What ended its wait hands over."""
+    """What its wait hands over that has ended."""
+
+    error: BaseException | None = None
+    """What its wait raises instead."""
 
     waits_for: str = "its first turn"
     never_ran: Callable[[], None] | None = None

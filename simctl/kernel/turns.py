@@ -4,9 +4,12 @@ The kernel is a trio clock. trio asks a clock how long it may sleep exactly when
 runnable, and that question is the one place where the next turn is taken from the queue, virtual
 time is moved to it, and the one thing it concerns is set going. So trio never has two simulated
 threads to choose between, and its random choice among runnable tasks has nothing to choose.
+
+Each thread has a trio task of its own. A step of a thread that asks trio for nothing is taken in
+the turn itself, and one turn after another, while its task sleeps; one that does is the task's.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush, nsmallest
 from types import coroutine
@@ -18,7 +21,7 @@ from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
 
 from simctl.kernel.line import Line
 from simctl.kernel.schedules import Fifo, Schedule
-from simctl.kernel.threads import Action, Killed, Owner, Thread, TornDown, Turn
+from simctl.kernel.threads import Action, Body, Killed, Owner, Thread, TornDown, Turn
 
 _NEVER: Final = float("inf")
 _FOR_EVER: Final = 1 << 63
@@ -85,10 +88,13 @@ _BLOCK: Final = _first_yield(wait_task_rescheduled(_abort))  # noqa: ASYNC105 - 
 """Asks trio to run a task no more until it is rescheduled; the same object for every wait."""
 
 _GO_ON: Final = outcome.Value(None)
-"""What a task is rescheduled with whose wait ends as it should.
+"""What a task is rescheduled with whose thread has a step to take."""
 
-`park` and `sleep_us` do as `wait_task_rescheduled` does, and make nothing anew each time.
-"""
+_ENTER: Final = object()
+"""Asks for what follows to be run by the thread's trio task."""
+
+_TURNS_ON_END: Final = 64
+"""After how many turns at most trio sees to what comes from outside, such as Ctrl-C."""
 
 
 class Kernel(trio.abc.Clock):
@@ -130,7 +136,13 @@ class Kernel(trio.abc.Clock):
         self._picked = 0
         self._queue: list[Turn] = []
         self._seq = 0
-        self._idle_workers: list[trio.lowlevel.Task] = []
+        self.in_tasks = False
+        """Whether trio tasks take every step of their threads."""
+        self._idle_tasks: list[trio.lowlevel.Task] = []
+        self._carried: dict[trio.lowlevel.Task, Thread] = {}
+        """Whose thread each task is, that is not idle."""
+        self._task_is_due = False
+        """Whether a task has a step to take before the next turn is taken."""
         self._holds = 0
         self._ended = False
         self._still = False
@@ -178,14 +190,16 @@ class Kernel(trio.abc.Clock):
                 self.current = None
                 if act(first, second):
                     self.turns += 1
-                    return 0.0
+                    if self._task_is_due or not self.turns % _TURNS_ON_END:
+                        self._task_is_due = False
+                        return 0.0
             self._end()
         except BaseException as error:  # noqa: BLE001 - nothing may raise into trio's loop
             self.fail(error)
         return 0.0
 
     def _end(self) -> None:
-        self._ended = self._still = True
+        self._ended = self._still = self._task_is_due = True
         assert self._main is not None
         reschedule(self._main)
 
@@ -199,7 +213,7 @@ class Kernel(trio.abc.Clock):
             return
         if self.at_failure is not None:
             self.at_failure(error)
-        self._ended = self._still = True
+        self._ended = self._still = self._task_is_due = True
         assert self._main is not None
         reschedule(self._main, outcome.Error(error))
 
@@ -302,13 +316,14 @@ class Kernel(trio.abc.Clock):
         self,
         owner: Owner,
         name: str,
-        body: Callable[[], Awaitable[None]],
+        body: Body,
         *,
         due_us: int = -1,
         lingers: bool = False,
     ) -> Thread:
         """Start a thread of *owner* in a turn of its own, now or at *due_us*."""
         thread = Thread(owner=owner, name=name, body=body, lingers=lingers, of_plugin=lingers)
+        thread.in_task = self.in_tasks
         thread.cause = owner.cause
         self._push_for(thread, max(due_us, self.now_us), self._start, None)
         return thread
@@ -322,33 +337,87 @@ class Kernel(trio.abc.Clock):
             return False
         thread.owner.cause = thread.cause
         self.current = thread
-        if self._idle_workers:
-            reschedule(self._idle_workers.pop(), outcome.Value(thread))
+        thread.steps = thread.body()
+        if self._idle_tasks:
+            thread.task = task = self._idle_tasks.pop()
+            self._carried[task] = thread
+            if thread.in_task or self._step(thread):
+                self._wake_task(thread)
         else:
             assert self._nursery is not None
             self._nursery.start_soon(self._work, thread)
+            self._task_is_due = True
         return True
 
+    def _wake_task(self, thread: Thread) -> None:
+        """Have a thread's trio task take the next step."""
+        assert thread.task is not None
+        self._task_is_due = True
+        reschedule(thread.task, _GO_ON)
+
+    def _step(self, thread: Thread) -> Any:
+        """Run a thread until it waits for a turn or ends; return what else it asks for, if so."""
+        value, thread.value = thread.value, None
+        error, thread.error = thread.error, None
+        steps = thread.steps
+        assert steps is not None
+        try:
+            asked = steps.send(value) if error is None else steps.throw(error)
+        except (StopIteration, Killed):
+            self._let_go(thread)
+        except Exception as fault:  # noqa: BLE001 - a bug of ours, told by run()
+            self.fail(fault)
+            self._let_go(thread)
+        else:
+            if asked is not _BLOCK:
+                thread.in_task = True
+                thread.asked = asked
+                return asked
+        return None
+
+    def _let_go(self, thread: Thread) -> None:
+        """Let go of all that an ended thread knew, so that nothing waits for the collector."""
+        thread.finished = True
+        thread.generation += 1
+        thread.body = _finished
+        thread.steps = thread.never_ran = None
+        thread.owner = _NOBODY
+        task, thread.task = thread.task, None
+        assert task is not None
+        del self._carried[task]
+        self._idle_tasks.append(task)
+
     async def _work(self, thread: Thread) -> None:
-        """Run one thread after another: starting a trio task for each costs half as much again."""
-        task = current_task()
+        """Be the task of one thread after another: one for each costs half as much again."""
+        thread.task = task = current_task()
+        self._carried[task] = thread
+        await self._carry(task)
+
+    @coroutine
+    def _carry(self, task: trio.lowlevel.Task) -> Generator[Any, Any, None]:
+        """Take the steps that need the task: trio is asked what its thread asks for."""
+        woken: Any = _GO_ON
         while True:
-            thread.task = task
-            try:
-                await thread.body()
-            except Killed:
-                pass
-            except Exception as error:  # noqa: BLE001 - a bug of ours, told by run()
-                self.fail(error)
-            thread.finished = True
-            thread.generation += 1
-            # Let go of all it knew, so that nothing of it waits for the collector.
-            thread.body = _finished
-            thread.never_ran = None
-            thread.task = None
-            thread.owner = _NOBODY
-            self._idle_workers.append(task)
-            thread = await wait_task_rescheduled(_abort)
+            thread = self._carried.get(task)
+            if thread is None:
+                # An idle task is woken only as the run is torn down.
+                woken.unwrap()
+                return
+            if woken is not _GO_ON:
+                thread.error = woken.error
+            asked = thread.asked or _ENTER
+            while asked is not None:
+                thread.asked = None
+                if asked is not _ENTER:
+                    thread.value = yield asked
+                asked = self._step(thread)
+            woken = yield _BLOCK
+
+    @coroutine
+    def enter_task(self) -> Generator[Any, Any, None]:
+        """Have the current thread go on in its trio task: for code that asks trio for something."""
+        if self.current is not None and not self.current.in_task:
+            yield _ENTER
 
     @coroutine
     def park(self, waits_for: str) -> Generator[Any, Any, Any]:
@@ -361,11 +430,7 @@ class Kernel(trio.abc.Clock):
         thread.cause = thread.owner.cause
         thread.waits_for = waits_for
         thread.parked = True
-        sent = yield _BLOCK
-        if sent is not _GO_ON:
-            sent.unwrap()
-        value, thread.value = thread.value, None
-        return value
+        return (yield _BLOCK)
 
     def resume(self, thread: Thread, value: Any = None) -> bool:
         """End a thread's wait inside the present turn; for turns and mailboxes only."""
@@ -380,14 +445,13 @@ class Kernel(trio.abc.Clock):
             self._count(thread, -1)
         thread.owner.cause = thread.cause
         self.current = thread
-        task = thread.task
-        assert task is not None
         # A thread whose kill is due this moment does nothing more, whatever else it waited for.
         if thread.killed:
-            reschedule(task, outcome.Error(Killed()))
+            thread.error = Killed()
         else:
             thread.value = value
-            reschedule(task, _GO_ON)
+        if thread.in_task or self._step(thread):
+            self._wake_task(thread)
         return True
 
     def _miss(self, thread: Thread, value: Any) -> None:
@@ -480,9 +544,7 @@ class Kernel(trio.abc.Clock):
         thread.cause = thread.owner.cause
         thread.waits_for = "time to pass"
         thread.parked = True
-        sent = yield _BLOCK
-        if sent is not _GO_ON:
-            sent.unwrap()
+        yield _BLOCK
 
     def touch(self, what: str) -> None:
         """Note, where somebody wants to know, that the turn under way changes something."""
@@ -612,6 +674,7 @@ class _Outside:
         self._thread: Thread | None = None
 
     async def __aenter__(self) -> None:
+        await self._kernel.enter_task()
         self._thread = self._kernel.current
         self._kernel.hold(1)
 

@@ -306,6 +306,8 @@ class World:
             await self.kernel.run(self._begin)
 
     def _begin(self) -> None:
+        # Whatever a plugin of one's own does with trio, it finds itself in a task.
+        self.kernel.in_tasks = self._standing.bounded
         placed = [e for e in self.scenario.timeline if isinstance(e.moment, Placed)]
         if self.visitor is None and placed:
             happen = self.timeline.happen
