@@ -88,7 +88,7 @@ def run_prolog(ctld: Controller, job: JobRecord) -> None:
 
 def launch_prologs(ctld: Controller, job: JobRecord) -> None:
     """Have every node of a job run its prolog now, whether anything is launched there or not."""
-    job.ask_prologs()
+    job.ask_prologs(node.name for node in job.nodes)
     for node in job.nodes:
         launch_prolog(ctld, job, node)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.ctld.state.job.launched import NOTHING_PACKED, LaunchedJob
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
@@ -16,15 +17,8 @@ from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import RequestUpdatePartition
-from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Room, Share
-from simctl.wire.states import JobBase, JobState, NodeBase, NodeFlag, PartState, Reason
-
-NOTHING_PACKED: Final = Packed()
-
-_NOT_TOLD: Final = (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES)
-"""What a job waits for of which accounting is not told."""
-
+from simctl.wire.states import JobBase, NodeBase, NodeFlag, PartState, Reason
 
 _ASKED_NUMBERS: Final = {
     "max_time_min": "max_time_min",
@@ -508,121 +502,49 @@ class StepRecord:
 
 
 @attrs.define(eq=False, kw_only=True)
-class JobRecord:
-    """A job, from its submission to its purge; times in virtual microseconds, -1 for "not yet"."""
+class JobRecord(LaunchedJob):
+    """A job, from its submission to its purge; times in virtual microseconds, -1 for "not yet".
 
-    job_id: int
-    desc: JobDesc
+    What it is by itself stands in `state/job`, a class a subject, each on the one below. Here is
+    what it has to do with nodes, partitions, steps, its array and other jobs.
+    """
+
     parts: tuple[PartRecord, ...]
     """The partitions it may run in, in the order they were asked for."""
 
     part: PartRecord
     """The partition it runs in, or the first of those it waits for."""
 
-    state: JobState
-    about: About
-    check_job: Handle
-    submit_us: int
-    batch: bool
-    client: Mailbox | None
-    """Where the srun waits that asked for the allocation."""
-
-    requeue: bool
-    time_limit_min: int
     demand: Demand
-    name: str
-    priority: int
-    """The highest starts first; 0 holds the job."""
-
-    place: int = 0
-    """Where it stands in the list of jobs; the tasks of an array that wait go to its end."""
-
-    queue_number: int = -1
-    queued: bool = False
-    reason: str = Reason.NONE
-    lasting_reason: str = ""
-    """Why the job could never start in its partition as it is."""
-
-    held_by_user: bool = False
-    """A held job may be released by its owner."""
-
-    hold_text: str = ""
-    """What is shown of a held job instead of the usual reason."""
-
-    nice: int = 0
     dependency: Dependency | None = None
-    eligible_us: int = -1
-    accrue_us: int = -1
-    """When it was eligible first: its age counts from then on, held or not."""
-
     array: JobArray | None = None
     array_task: int = -1
     """Number of the task; -1 for a record that stands for the tasks that wait."""
 
-    gpus: dict[int, tuple[int, ...]] = attrs.field(factory=dict)
-    """Numbers of its gpus, by the index of the node."""
+    awaited_ends: tuple[int, ...] = ()
+    """The causes of what its dependency has waited for."""
 
-    start_us: int = -1
-    end_us: int = -1
-    limit_us: int = INFINITE
-    exit_code: int = 0
-    """A wait status."""
-
-    restart_cnt: int = 0
-    """How often it has gone back into the queue: the number of its present run."""
-
-    uncounted_runs: int = 0
-    """Those of them that are no restarts to anybody, since nothing of the job had run."""
-
-    suspensions: int = 0
-    """How often its nodes were told to suspend or resume it."""
-
-    unanswered_launches: int = 0
-    """How often its launch was sent and never answered."""
-
-    launch_failures: int = 0
-    """How often in a row PrologSlurmctld has sent the job back into the queue."""
-
-    prologs_out: set[str] = attrs.field(factory=set)
-    """Nodes that have yet to tell how the prolog of an allocation went (PrologFlags=Alloc)."""
-
-    prologs_us: int = -1
-    """When this slurmctld last told nodes to run it."""
-
-    epilog_running: bool = False
-    """EpilogSlurmctld has yet to end for the run that is over."""
+    gives_way: "tuple[JobRecord, ...]" = ()
+    """The jobs that were preempted so that it can start."""
 
     nodes: tuple[NodeRecord, ...] = ()
     node_list: str = ""
     shares: dict[int, Share] = attrs.field(factory=dict)
     """What it has of each of its nodes, by the node's index."""
 
-    planned_us: int = -1
-    """When backfill last expected it to start."""
+    cores: dict[int, int] = attrs.field(factory=dict)
+    """Which cpus it has on each of its nodes, by the node's index: a bit for each."""
 
-    planned_nodes: str = ""
-    """Where that was to be."""
-
-    evaluated_us: int = -1
-    """When a scheduler last looked at it."""
-
-    scheduler: str = "Main"
-    """Which of them that was, Main or Backfill."""
+    gpus: dict[int, tuple[int, ...]] = attrs.field(factory=dict)
+    """Numbers of its gpus, by the index of the node."""
 
     batch_host: str = ""
     """The first node of its latest run."""
 
-    submit_host: str = ""
-    submit_pid: int = 0
-    """The process that submitted it."""
-
-    cores: dict[int, int] = attrs.field(factory=dict)
-    """Which cpus it has on each of its nodes, by the node's index: a bit for each."""
+    billing: int = 0
+    """The cpus that its run began with, for which it is billed; 0 before."""
 
     completing_nodes: set[str] = attrs.field(factory=set)
-    awaited_ends: tuple[int, ...] = ()
-    """The causes of what its dependency has waited for."""
-
     left: list[int] = attrs.field(factory=list)
     """What the reports of nodes that it has left are the causes of."""
 
@@ -631,40 +553,11 @@ class JobRecord:
 
     steps: dict[int, StepRecord] = attrs.field(factory=dict)
     next_step_id: int = 0
-    gives_way: "tuple[JobRecord, ...]" = ()
-    """The jobs that were preempted so that it can start."""
-
-    preempt_us: int = -1
-    """When its grace time ends, if it is being preempted."""
     step_waiters: dict[Mailbox, int] = attrs.field(factory=dict)
     """The sruns that wait for cpus of the job, first come first, and since when."""
 
-    limit_timer: Timer | None = None
-    warn_timer: Timer | None = None
-    warned: bool = False
-    """The signal that warns of the time limit was sent."""
-
-    deadline_timer: Timer | None = None
-    special_exit: bool = False
-    """It goes back into the queue to be held there for how it ended."""
-
-    suspend_us: int = -1
-    """Since when it is suspended."""
-
-    suspended_us: int = 0
-    """How long it was suspended before, all in all."""
-
-    switched_us: int = -1
-    """When it was suspended or resumed last."""
-
-    before_suspension_us: int = 0
-    """How long it had run when it was suspended last."""
-
     db_index: int = 0
     """Place of the run in the books of accounting, once they know of it."""
-
-    waited_for: str = ""
-    """What it last had to wait for, but for its turn and for nodes."""
 
     cancel_uid: int = -1
     """Who cancelled it."""
@@ -672,126 +565,12 @@ class JobRecord:
     derived_exit_code: int = 0
     """The highest wait status of its steps."""
 
-    launched_us: int = -1
-    """When its script was sent to its node; -1 while it could not be."""
-
-    batch_start_us: int = -1
-    """When its batch script was launched, while its end is not known."""
-
-    begin_us: int = -1
-    told: str = ""
-    """What job_submit plugins have to say to the user who submits it."""
-
-    begin_timer: Timer | None = None
-
-    burst_buffer: str = ""
-    """What it asks for of burst buffers, as its plugins have read it."""
-
-    bb_state: str = ""
-    """The state of its burst buffer, as its plugin tells it."""
-
-    bb_reason: str = ""
-    """The reason a plugin gave, for as long as it holds the job."""
-
-    bb_answer: int = 1
-    """What test_stage_in said of it last."""
-
-    state_desc: str = ""
-    """What is shown in place of the reason."""
-
-    system_comment: str = ""
-    admin_comment: str = ""
-    expected_us: int = -1
-    """While it waits for its burst buffer, when it is expected to start."""
-
-    prolog_running: int = 0
-    """How many things of burst buffer plugins its launch waits for."""
-
-    staged_out: bool = False
-    """Its stage-out is over, and jobs that depend on that were told so."""
-
-    stage_out_due: bool = False
-    """Its stage-out is to start once the epilogs are over."""
-
-    stage_out_over: bool = False
-    """The stage-out ended while nodes had yet to let go of the job."""
-
-    pre_run_status: int = 0
-    """What its burst buffer failed with before it was launched: its exit code until it runs."""
-
-    hurry: bool = False
-    """The client that cancelled it wants nothing staged out."""
-
-    prolog_slurmctld_runs: bool = False
-    env_sup: dict[str, str] = attrs.field(factory=dict)
-    """Variables that plugins put into its environment."""
-
-    billing: int = 0
-    """The cpus that its run began with, for which it is billed; 0 before."""
-
-    tres: dict[str, int] = attrs.field(factory=dict)
-    """What it takes of burst buffers: MB by TRES name, such as ``bb/generic``."""
-
-    tres_req: dict[str, int] = attrs.field(factory=dict)
-    """What it asked for of them."""
-
-    view: Any = None
-    """What plugins see of it."""
-
-    ckpt_us: int = -1
-    """When it was last checkpointed by itself."""
-
-    ckpt_requeue_dir: str = ""
-    """The images of the requeue that its checkpoint plugin was asked for, once that comes."""
-
-    ckpt_preempted: bool = False
-    """Its checkpoint plugin was asked to have it give way."""
-
-    restart_dir: str = ""
-    """Where the images are that it is launched from; empty for a plain start."""
-
-    packed_record: Packed = NOTHING_PACKED
-    """What its checkpoint record was when it was packed last, to be saved."""
-
-    @property
-    def ckpt_dir(self) -> str:
-        """Return where images of it go that nobody names another place for."""
-        return self.desc.ckpt_dir or self.desc.work_dir
-
-    @property
-    def without_nodes(self) -> bool:
-        """Return whether it asks for no node: all it does is done by its burst buffer."""
-        return self.desc.min_nodes == 0
-
-    @property
-    def restarts(self) -> int:
-        """Return how often it has been restarted, as is shown of it."""
-        return self.restart_cnt - self.uncounted_runs
-
     @property
     def cpus(self) -> tuple[int, ...]:
         """Return how many cpus it has on each of its nodes."""
         return tuple([self.shares[node.index].cpus for node in self.nodes])
 
-    # In the queue.
-
-    def waits_for(self, reason: str) -> None:
-        """Wait for *reason*, and remember what of that accounting is told.
-
-        Accounting is not told of a job's turn and of nodes in use, nor, where an srun or salloc
-        waits, of what the job's partition does not allow.
-        """
-        self.reason = reason
-        if reason == self.lasting_reason and not self.batch:
-            return
-        if reason and reason == self.hold_text:
-            reason = Reason.HELD_USER
-        if reason and reason not in _NOT_TOLD:
-            self.waited_for = reason.partition(",")[0]
-
-    def shows(self, reason: str) -> None:
-        """Show why the job, which has just come in, may not be looked at yet, if it may not."""
-        self.reason = reason or self.reason
+    # While it waits.
 
     def fits(self, parts: tuple[PartRecord, ...], lasting_reason: str = "") -> None:
         """Wait in the partitions that could hold the job; without any, for ever and for a reason.
@@ -819,92 +598,15 @@ class JobRecord:
         if self.accrue_us < 0:
             self.accrue_us = now_us
 
-    def looked_at(self, now_us: int, scheduler: str) -> None:
-        """Note that a pass looks at the job: one of Main or of Backfill."""
-        self.evaluated_us, self.scheduler = now_us, scheduler
-
-    def plan(self, start_us: int, node_list: str) -> None:
-        """Note when and where backfill expects the job to start; where is empty if not known."""
-        self.planned_us, self.planned_nodes = start_us, node_list
+    def depend_on(self, dependency: Dependency | None) -> None:
+        """Wait for other jobs than before."""
+        self.dependency = dependency
 
     def preempt(self, victims: "tuple[JobRecord, ...]") -> None:
         """Start in the place of *victims* as soon as they have given way."""
         self.gives_way = victims
 
-    def hold(self, text: str, *, by_user: bool) -> None:
-        """Hold the job; *text* is shown in place of the usual reason, if there is any.
-
-        Of a job that runs the hold is told at once, and holds once it is back in the queue.
-        """
-        self._hold(text, by_user=by_user)
-        self.eligible_us = -1
-        if self.state.base is not JobBase.PENDING:
-            self.reason = Reason.HELD_USER if by_user else Reason.HELD_ADMIN
-
-    def hold_after_run(self, text: str, *, special_exit: bool) -> None:
-        """Have a job that goes back into the queue held there; its owner may release it."""
-        self._hold(text, by_user=True)
-        self.special_exit = special_exit
-
-    def lose_reservation(self) -> None:
-        """Hold the job, whose reservation is gone; its owner may release it to run without one."""
-        self.desc = attrs.evolve(self.desc, reservation="")
-        self._hold(Reason.RESERVATION_DELETED, by_user=False)
-        self.waits_for(Reason.RESERVATION_DELETED)
-
-    def _hold(self, text: str, *, by_user: bool) -> None:
-        self.priority = 0
-        self.held_by_user = by_user
-        self.hold_text = text
-
-    def release(self, priority: int) -> None:
-        """Let the job have a priority again, and forget why it was held."""
-        self.priority = priority
-        self.hold_text = ""
-        self.special_exit = False
-        if self.state.base is not JobBase.PENDING:
-            self.reason = Reason.NONE
-
-    def prioritize(self, priority: int) -> None:
-        """Take a priority that an operator or the owner gives; it counts as it is."""
-        self.priority = priority
-        self.nice = 0
-
-    def be_nice(self, nice: int) -> None:
-        """Take another nice value: the priority changes by the difference, unless it is held."""
-        if self.priority:
-            self.priority = max(1, self.priority + self.nice - nice)
-        self.nice = nice
-
-    # What is asked for.
-
-    def rename(self, name: str) -> None:
-        """Take another name."""
-        self.name = name
-        self.desc = attrs.evolve(self.desc, name=name)
-
-    def amend(self, desc: JobDesc) -> None:
-        """Ask for something else from now on; what follows from it is the caller's."""
-        self.desc = desc
-
-    def limit_to(self, minutes: int) -> None:
-        """Ask for another time limit."""
-        self.time_limit_min = minutes
-        self.desc = attrs.evolve(self.desc, time_limit_min=minutes)
-
-    def depend_on(self, dependency: Dependency | None) -> None:
-        """Wait for other jobs than before."""
-        self.dependency = dependency
-
-    def begin_after(self, begin_us: int) -> None:
-        """Not begin before a moment; -1 for no such moment."""
-        self.begin_us = begin_us
-
-    def allow_requeue(self, allowed: bool) -> None:
-        """Take whether the job may be sent back into the queue."""
-        self.requeue = allowed
-
-    # Its run.
+    # Its run, and what it has of nodes.
 
     def take_nodes(
         self,
@@ -930,6 +632,11 @@ class JobRecord:
         self.billing = 0
         self.start_us = self.expected_us = -1
 
+    def lose_claim(self) -> None:
+        """Be as before the nodes and the burst buffer were given: they could not be had."""
+        self.lose_nodes()
+        self.bb_answer = -1
+
     def leave_out(self, node: NodeRecord) -> None:
         """Go on without a node that has failed."""
         del self.shares[node.index]
@@ -943,137 +650,9 @@ class JobRecord:
         self.reason = Reason.NONE
         self.time_limit_min = time_limit_min
 
-    def await_prologs(self, *, of_nodes: bool) -> None:
-        """Be CONFIGURING: the time limit does not count until the prologs have ended."""
-        self.watch_limit(None)
-        self.prologs_out.clear()
-        if of_nodes:
-            self.reason = Reason.PROLOG
-
-    def start_prolog(self) -> None:
-        """Wait for PrologSlurmctld, which runs from now on."""
-        self.prolog_slurmctld_runs = True
-
-    def end_prolog(self) -> None:
-        """Wait for PrologSlurmctld no more."""
-        self.prolog_slurmctld_runs = False
-
-    def ask_prologs(self) -> None:
-        """Wait for the prologs of all nodes."""
-        self.prologs_out = {node.name for node in self.nodes}
-
-    def prolog_told(self, now_us: int) -> None:
-        """Note that a node is told to run its prolog now."""
-        self.prologs_us = now_us
-
-    def end_prolog_on(self, node_name: str) -> None:
-        """Wait for the prolog of a node no more."""
-        self.prologs_out.remove(node_name)
-
-    def fail_launch(self) -> int:
-        """Count a launch that PrologSlurmctld has prevented; return how many that are in a row."""
-        self.launch_failures += 1
-        return self.launch_failures
-
-    def end_prologs(self, now_us: int) -> None:
-        """Be CONFIGURING no more: the job's time begins now."""
-        self.reason = Reason.NONE
-        self.launch_failures = 0
-        self.start_us = now_us
-
-    def launch(self, now_us: int) -> None:
-        """Note that the batch script is on its way to its node."""
-        self.batch_start_us = self.launched_us = now_us
-
-    def launch_again(self, now_us: int) -> None:
-        """Note that the launch, which could not be sent before, is on its way."""
-        self.launched_us = now_us
-
-    def launch_not_sent(self) -> None:
-        """Note that the launch could not be sent: it is to be tried again."""
-        self.launched_us = -1
-
-    def launch_unanswered(self) -> int:
-        """Count a launch that no node has answered; return how many that are."""
-        self.unanswered_launches += 1
-        return self.unanswered_launches
-
-    def lose_client(self) -> None:
-        """Forget the srun that asked for the allocation: it is done, or gone."""
-        self.client = None
-
-    def give_way_by(self, preempt_us: int) -> None:
-        """Note when the grace time ends of a job that is preempted."""
-        self.preempt_us = preempt_us
-
-    # Suspension.
-
-    def suspend(self, now_us: int) -> None:
-        """Stand still: the time limit does not count on, and the nodes are for others."""
-        self.suspend_us = self.switched_us = now_us
-        self.before_suspension_us = now_us - self.start_us - self.suspended_us
-        self.limit_us = INFINITE
-        self.stop_timers()
-
-    def suspend_by_hand(self) -> None:
-        """Stay suspended until a person resumes the job."""
-        self.priority = 0
-
-    def resume(self, now_us: int, priority: int) -> None:
-        """Count the suspension, which is over."""
-        self.suspended_us += now_us - self.suspend_us
-        self.suspend_us = -1
-        self.switched_us = now_us
-        self.priority = priority
-
-    def next_suspension(self) -> int:
-        """Count that nodes are told to suspend or resume the job; return which time it is."""
-        self.suspensions += 1
-        return self.suspensions
-
-    # Its limits, and the timers that look at them.
-
-    def set_limit(self) -> None:
-        """Count the time limit from the start of the run, less what it was suspended for."""
-        self.limit_us = INFINITE
-        if self.time_limit_min != INFINITE:
-            ran_us = self.time_limit_min * 60 * SECOND
-            self.limit_us = self.start_us + self.suspended_us + ran_us
-
-    def watch_limit(self, timer: Timer | None) -> None:
-        """Have the time limit looked at when a timer is due, and not before."""
-        if self.limit_timer is not None:
-            self.limit_timer.cancel()
-        self.limit_timer = timer
-
-    def watch_warning(self, timer: Timer | None) -> None:
-        """Have the job warned of its time limit when a timer is due, and not before."""
-        if self.warn_timer is not None:
-            self.warn_timer.cancel()
-        self.warn_timer = timer
-
-    def watch_deadline(self, timer: Timer | None) -> None:
-        """Have the deadline looked at when a timer is due, and not before."""
-        if self.deadline_timer is not None:
-            self.deadline_timer.cancel()
-        self.deadline_timer = timer
-
-    def watch_begin(self, timer: Timer) -> None:
-        """Have the job join its queue when a timer is due, and not before."""
-        if self.begin_timer is not None:
-            self.begin_timer.cancel()
-        self.begin_timer = timer
-
-    def warn(self) -> None:
-        """Note that the job is warned of its time limit; it is so once a run."""
-        self.warned = True
-
-    def stop_timers(self) -> None:
-        """Have no limit of the job looked at any more: it is over, suspended or back in line."""
-        for timer in (self.limit_timer, self.warn_timer, self.deadline_timer, self.begin_timer):
-            if timer is not None:
-                timer.cancel()
-        self.limit_timer = self.warn_timer = self.deadline_timer = self.begin_timer = None
+    def enter_books(self, db_index: int) -> None:
+        """Have a record in accounting from now on."""
+        self.db_index = db_index
 
     # Its end.
 
@@ -1101,33 +680,10 @@ class JobRecord:
         self.reason = Reason.BAD_CONSTRAINTS
         self.waited_for = ""
 
-    def exit_late(self, status: int) -> None:
-        """Take the exit code of a late report, unless the job has one. Source: job_complete()."""
-        if not self.exit_code and status > 0:
-            self.exit_code = status
-
-    def end_launch(self) -> None:
-        """Let nothing of the launch, and no limit, matter any more: the run is over."""
-        self.stop_timers()
-        self.prolog_running = 0
-        self.prolog_slurmctld_runs = False
-
-    def begin_anew(self, *, was_stopped: bool) -> None:
-        """Be taken up by a slurmctld that starts; the last one *was stopped*, or has died.
-
-        One that died may have been about to tell some nodes that the job is over.
-        """
-        state = self.state
-        self.epilog_running = False
-        if not state.configuring:
-            self.prologs_out = set()
-        if state.completing:
-            if not was_stopped:
-                self.completing_nodes = {node.name for node in self.nodes}
-            self.completing_nodes -= {n.name for n in self.nodes if n.base is NodeBase.DOWN}
-        elif state.base is JobBase.PENDING and not state.flags:
-            self.nodes, self.shares, self.completing_nodes = (), {}, set()
-            self.start_us = -1
+    def cancelled_by(self, uid: int, *, hurry: bool = False) -> None:
+        """Note who cancels the job, and whether in a *hurry*: then nothing is staged out."""
+        self.cancel_uid = uid
+        self.hurry = hurry
 
     def complete_on(self, node: NodeRecord) -> None:
         """Wait for a node to report that it has let go of the job."""
@@ -1148,24 +704,7 @@ class JobRecord:
         """Note that a node has restarted, and has nothing of the job left to end."""
         self.nodes_lost.add(node.name)
 
-    def start_epilog(self) -> None:
-        """Wait for EpilogSlurmctld, which runs from now on."""
-        self.epilog_running = True
-
-    def end_epilog(self) -> None:
-        """Wait for EpilogSlurmctld no more."""
-        self.epilog_running = False
-
-    def cancelled_by(self, uid: int, *, hurry: bool = False) -> None:
-        """Note who cancels the job, and whether in a *hurry*: then nothing is staged out."""
-        self.cancel_uid = uid
-        self.hurry = hurry
-
-    def script_ended(self) -> None:
-        """Note that the end of the batch script is known."""
-        self.batch_start_us = -1
-
-    # Back into the queue.
+    # Back into the queue, or to a slurmctld that starts.
 
     def give_up_run(self, now_us: int, *, unlaunched: bool) -> None:
         """End the run so that the job can run again; of an *unlaunched* one it is told why."""
@@ -1173,21 +712,10 @@ class JobRecord:
         if not unlaunched:
             self.state_desc = ""
 
-    def count_no_restart(self) -> None:
-        """Let the run that is over count as no restart: nothing of it was launched."""
-        self.uncounted_runs += 1
-
     def leave_run(self) -> None:
         """Wait again once the nodes have let go; what a plugin said of the job is past."""
         self.state_desc = ""
         self.wait_again()
-
-    def wait_again(self) -> None:
-        """Wait for the begin time after a run, or be held; who held it while it ran is told."""
-        if self.hold_text:
-            self.reason = self.hold_text
-        elif self.reason not in (Reason.HELD_USER, Reason.HELD_ADMIN):
-            self.reason = Reason.BEGIN_TIME
 
     def back_to_queue(self, now_us: int, begin_us: int, db_index: int) -> None:
         """Forget the run that is over: the job waits as one that was submitted now.
@@ -1195,193 +723,36 @@ class JobRecord:
         It has a new record in accounting. What its burst buffer failed with before it was launched
         is its exit code until it runs.
         """
-        self.restart_cnt += 1
+        self.forget_run()
         self.nodes = ()
         self.shares, self.cores, self.gpus = {}, {}, {}
         self.nodes_lost.clear()
         self.batch_host = ""
         self.billing = 0
-        self.tres = {}
-        self.env_sup = {}
-        self.launched_us = self.start_us = self.end_us = self.expected_us = -1
-        self.eligible_us = self.accrue_us = -1
-        self.limit_us = INFINITE
-        self.warned = False
-        self.preempt_us = -1
-        self.suspended_us = self.before_suspension_us = 0
-        self.switched_us = -1
-        self.exit_code, self.pre_run_status = self.pre_run_status, 0
         self.cancelled_by(NOBODY)
-        self.ckpt_requeue_dir = ""
-        self.ckpt_preempted = False
         self.desc = attrs.evolve(self.desc, partition=",".join(part.name for part in self.parts))
-        self.submit_us = now_us
-        self.begin_us = begin_us
+        self.submit_us, self.begin_us = now_us, begin_us
+        self.eligible_us = self.accrue_us = -1
         self.db_index = db_index
 
-    def resubmitted(self, runs: int, submit_host: str) -> None:
-        """Be a new job under an old id: what nodes have left of it is told by the run's number."""
-        self.submit_host = submit_host
-        self.restart_cnt = self.uncounted_runs = runs
+    def begin_anew(self, *, was_stopped: bool) -> None:
+        """Be taken up by a slurmctld that starts; the last one *was stopped*, or has died.
 
-    # Accounting.
-
-    def enter_books(self, db_index: int) -> None:
-        """Have a record in accounting from now on."""
-        self.db_index = db_index
-
-    # Its burst buffer.
-
-    def buffer_answers(self, answer: int) -> None:
-        """Take what test_stage_in says of the job."""
-        self.bb_answer = answer
-
-    def waits_for_buffer(self) -> None:
-        """Wait for the burst buffer, as its last answer says: for data, or for space.
-
-        While an operation of its plugin has failed, that stays the reason.
+        One that died may have been about to tell some nodes that the job is over.
         """
-        staging = self.bb_answer == 0
-        if not staging and self.bb_reason == Reason.BURST_BUFFER_OPERATION:
-            return
-        self.state_desc = self.bb_reason = ""
-        self.waits_for(Reason.BURST_BUFFER_STAGE_IN if staging else Reason.BURST_BUFFER_RESOURCES)
+        state = self.state
+        self.epilog_running = False
+        if not state.configuring:
+            self.prologs_out = set()
+        if state.completing:
+            if not was_stopped:
+                self.completing_nodes = {node.name for node in self.nodes}
+            self.completing_nodes -= {n.name for n in self.nodes if n.base is NodeBase.DOWN}
+        elif state.base is JobBase.PENDING and not state.flags:
+            self.nodes, self.shares, self.completing_nodes = (), {}, set()
+            self.start_us = -1
 
-    def expect(self, start_us: int) -> None:
-        """Note when the job, which waits for its burst buffer, is expected to start."""
-        self.expected_us = start_us
-
-    def claim_buffer(self) -> None:
-        """Forget what a plugin has said of the job: its burst buffer is claimed now."""
-        self.state_desc = self.bb_reason = ""
-
-    def lose_claim(self) -> None:
-        """Be as before the nodes and the burst buffer were given: they could not be had."""
-        self.lose_nodes()
-        self.bb_answer = -1
-
-    def clean_up(self) -> None:
-        """Show that the job is taken for being cleaned up, once its claim was revoked."""
-        self.reason = Reason.CLEANING
-
-    def asks_of_buffers(self, tres: dict[str, int]) -> None:
-        """Take what the job asks for of burst buffers."""
-        self.tres_req = tres
-
-    def takes_of_buffers(self, tres: dict[str, int]) -> None:
-        """Take what the job has of burst buffers."""
-        self.tres = tres
-
-    def hold_launch(self) -> None:
-        """Wait for one thing more of a burst buffer plugin before the launch."""
-        self.prolog_running += 1
-
-    def release_launch(self) -> None:
-        """Wait for one thing less of a burst buffer plugin before the launch."""
-        self.prolog_running -= 1
-
-    def drop_launch_holds(self) -> None:
-        """Wait for nothing of burst buffer plugins: those that held the launch have restarted."""
-        self.prolog_running = 0
-
-    def fail_pre_run(self, text: str, status: int) -> None:
-        """Note what the burst buffer failed with before the launch."""
-        self.state_desc = text
-        self.exit_code = self.pre_run_status = status
-
-    def end_buffer_run(self, *, stage_out_due: bool) -> None:
-        """Let the burst buffer's part in the run be over, but for a stage-out that is due later."""
-        self.expected_us = -1
-        self.stage_out_due = stage_out_due
-
-    def start_late_stage_out(self) -> None:
-        """Note that the stage-out starts that was due once the epilogs are over."""
-        self.stage_out_due = False
-
-    def stage_out_goes_on(self) -> None:
-        """Forget that the stage-out has ended before the nodes had let go."""
-        self.stage_out_over = False
-
-    def end_stage_out_early(self) -> None:
-        """Note that the stage-out has ended while nodes have yet to let go."""
-        self.stage_out_over = True
-
-    def end_stage_out(self) -> None:
-        """Note that the stage-out is over, and jobs that wait for that are told."""
-        self.staged_out = True
-
-    # What plugins say of it.
-
-    def view_as(self, view: Any) -> None:
-        """Be shown to plugins as *view* from now on."""
-        self.view = view
-
-    def plugin_prioritizes(self, priority: int) -> None:
-        """Take the priority that a plugin gives; with 0 an operator has to release the job."""
-        self.priority = priority
-        self.held_by_user = False
-        if not priority:
-            self.eligible_us = -1
-
-    def plugin_holds(self) -> None:
-        """Show what a plugin says of the job as the reason why it is held."""
-        self.hold_text = self.state_desc or self.bb_reason
-
-    def plugin_gives_reason(self, reason: str) -> None:
-        """Take the reason that a plugin gives for what the job waits for."""
-        self.bb_reason = "" if reason == Reason.NONE else reason
-        self.reason = reason
-
-    def plugin_describes(self, text: str) -> None:
-        """Take what a plugin wants to be shown in place of the reason."""
-        self.state_desc = text
-
-    def plugin_comments(self, text: str, *, admin: bool = False) -> None:
-        """Take a plugin's comment, for administrators or for all."""
-        if admin:
-            self.admin_comment = text
-        else:
-            self.system_comment = text
-
-    def buffer_is(self, state: str) -> None:
-        """Take the state of the burst buffer, as its plugin tells it."""
-        self.bb_state = state
-
-    def ask_buffer(self, text: str) -> None:
-        """Take what the job asks for of burst buffers, as its plugins read it."""
-        self.burst_buffer = text
-
-    def plugin_adds(self, env_sup: dict[str, str]) -> None:
-        """Take the variables that a plugin puts into the job's environment."""
-        self.env_sup = env_sup
-
-    # Checkpoints.
-
-    def checkpointed(self, now_us: int) -> None:
-        """Note that the job is checkpointed by itself now."""
-        self.ckpt_us = now_us
-
-    def restart_from(self, folder: str) -> None:
-        """Be launched from the images in a folder from now on."""
-        self.restart_dir = folder
-
-    def requeue_from(self, folder: str) -> None:
-        """Be launched from the images in a folder once the plugin has the job requeued."""
-        self.ckpt_requeue_dir = folder
-
-    def give_way_by_checkpoint(self, *, asked: bool) -> None:
-        """Note whether the checkpoint plugin was asked to have the job give way."""
-        self.ckpt_preempted = asked
-
-    def keep_record(self, check_job: Handle) -> None:
-        """Have another checkpoint record from now on."""
-        self.check_job = check_job
-
-    def pack(self, packed_record: Packed) -> None:
-        """Keep what the checkpoint record is now, for the state files."""
-        self.packed_record = packed_record
-
-    # Arrays.
+    # Tasks of its array, and its steps.
 
     def become_task(self, task: int, environment: dict[str, str]) -> None:
         """Stand for one task of the array, and for no others."""
@@ -1420,8 +791,6 @@ class JobRecord:
         )
         self.place = place
         return record
-
-    # Its steps.
 
     def next_step(self) -> int:
         """Return the number of a new step."""
