@@ -366,6 +366,19 @@ def test_model_modern_loses_no_more_than_six_seconds(monkeypatch: pytest.MonkeyP
     assert rules(crashed("modern").broken)
 
 
+@pytest.mark.parametrize("deed", ["scancel 1", "scontrol requeue 1"])
+def test_tasks_that_outlive_their_run_are_found(deed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the job is over then, or waits to run again."""
+    text = CLUSTER.partition("timeline")[0] + (
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: \"sbatch -N2 --wrap 'srun sleep 300'\"}\n"
+        f"  - {{at: 20s, as: root, run: {deed}}}\n"
+    )
+    assert not _run(text, "modern").broken
+    _leave_alone(monkeypatch)
+    assert rules(_run(text, "modern").broken) == {"over-runs-nowhere"}
+
+
 def test_who_is_told_that_there_is_no_such_job_is_told_nothing_of_it() -> None:
     """A job whose checkpoint record could not be made was never there for those who ask."""
     text = (

@@ -76,7 +76,8 @@ def _denials(run: Observed) -> Mapping[Any, Sequence[Event]]:
 @rule(
     LEDGER + 11,
     "over-runs-nowhere",
-    says="when a job is over, and no node of its has yet to report, none of its tasks runs",
+    says="when a job is over or waits anew, and no node of its has yet to report, none of its "
+    "tasks runs",
     key="a run of a job",
     exceptions="runs in which anything else was struck than slurmctld, or a node was DOWN",
     source="slurmctld waits for every node of a job before it says that the job is over",
@@ -86,9 +87,15 @@ def over_runs_nowhere(run: Observed) -> Iterator[Finding]:
     tasks = {} if run.once(_others_struck) else run.once(_tasks)
     for job, changes in run.job_states.items():
         for change in changes:
-            if not over(str(arg(change, "to"))) or "COMPLETING" in str(arg(change, "to")):
-                continue
-            yield _nothing_runs(run, job, tasks.get(job, ()), change)
+            if _is_gone(str(arg(change, "from")), str(arg(change, "to"))):
+                yield _nothing_runs(run, job, tasks.get(job, ()), change)
+
+
+def _is_gone(before: str, after: str) -> bool:
+    """Return whether every node of a run that is over has reported by a change of its job."""
+    if over(after):
+        return "COMPLETING" not in after
+    return before == "PENDING|COMPLETING" and after == "PENDING"
 
 
 _HARMLESS: Final = ("crash slurmctld", "start slurmctld", "stop slurmctld", "restart slurmctld")
@@ -115,6 +122,6 @@ def _nothing_runs(run: Observed, job: Any, tasks: Sequence[Event], change: Event
         end = run.exits.get(int(str(task.pid)))
         if end is not None and end.time_us <= change.time_us:
             continue
-        what = f"it was over, and task {task.pid} on {task.node} ran on"
+        what = f"its run was over, and task {task.pid} on {task.node} ran on"
         return broken(f"job {job}", what, task, change, *(() if end is None else (end,)))
     return KEPT
