@@ -88,10 +88,38 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
     usual = "slurm-%A_%a.out" if message.array_job_id else "slurm-%j.out"
     std_out = named(desc.std_out or usual)
     std_err = named(desc.std_err) if desc.std_err else std_out
-    env = {
+    return StepWork(
+        job=StepdJob(
+            job_id=job_id,
+            step_id=SLURM_BATCH_SCRIPT,
+            uid=desc.uid,
+            nodeid=0,
+            ntasks=1,
+            node_tasks=1,
+            batch=True,
+        ),
+        user=User(name=desc.user, uid=desc.uid, gid=desc.gid),
+        argv=(spooled, *desc.argv[1:]),
+        env=_batch_environment(message, site),
+        work_dir=desc.work_dir,
+        tids=(0,),
+        nnodes=1,
+        std_out=std_out,
+        std_err=std_err,
+        appends=desc.appends,
+        restart_cnt=message.restart_cnt,
+        restart_dir=message.restart_dir,
+        ckpt_dir=message.ckpt_dir,
+    )
+
+
+def _batch_environment(message: RequestBatchJobLaunch, site: Site) -> dict[str, str]:
+    """Return the environment of a batch script."""
+    desc = message.job_desc
+    return {
         **desc.environment,
         **job_environment(
-            job_id=job_id,
+            job_id=message.job_id,
             job_name=desc.name,
             user=desc.user,
             uid=desc.uid,
@@ -122,26 +150,3 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         ),
         **checkpoint_environment(message.ckpt_dir),
     }
-    return StepWork(
-        job=StepdJob(
-            job_id=job_id,
-            step_id=SLURM_BATCH_SCRIPT,
-            uid=desc.uid,
-            nodeid=0,
-            ntasks=1,
-            node_tasks=1,
-            batch=True,
-        ),
-        user=User(name=desc.user, uid=desc.uid, gid=desc.gid),
-        argv=(spooled, *desc.argv[1:]),
-        env=env,
-        work_dir=desc.work_dir,
-        tids=(0,),
-        nnodes=1,
-        std_out=std_out,
-        std_err=std_err,
-        appends=desc.appends,
-        restart_cnt=message.restart_cnt,
-        restart_dir=message.restart_dir,
-        ckpt_dir=message.ckpt_dir,
-    )

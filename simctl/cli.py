@@ -137,6 +137,12 @@ def _add_run(commands: Any) -> None:
         metavar="N",
         help="end a run that takes more turns (default 500,000, of a log any number; 0: never)",
     )
+    _add_outcome(run)
+    _add_replay(run)
+
+
+def _add_outcome(run: Any) -> None:
+    """Declare what is written and told of a run, and what is watched in it."""
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
     run.add_argument("--html", metavar="FILE", help="write a page there that shows the run")
     run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
@@ -188,6 +194,9 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("--json", action="store_true", help="print the result as one JSON object")
     run.add_argument("--quiet", action="store_true", help="print only what went wrong")
+
+
+def _add_replay(run: Any) -> None:
     log = run.add_argument_group("replay of a workload log")
     log.add_argument("--swf", metavar="FILE", help="a Standard Workload Format log, .gz or not")
     log.add_argument("--nodes", type=numbers.NODES, help="nodes of the cluster")

@@ -62,3 +62,63 @@ def test_a_place_that_is_gone_is_noticed() -> None:
     assert [each for each in names_beside(text) if not is_in(*each)] == [
         ("ctld/jobs/completion", "node_is_lost")
     ]
+
+
+LONGEST = 60
+"""How many lines a function may have, its signature and docstring among them."""
+
+LONG = {
+    "plugins/hooks.py": ["call", "run_function"],
+    "plugins/points/declare.py": ["point"],
+    "simctl/ctld/daemon.py": ["_all_handlers"],
+    "simctl/ctld/reporting/info.py": ["describe_job"],
+    "simctl/ctld/reporting/job_fields.py": ["_of_record"],
+    "simctl/ctld/requests/submit.py": ["_create"],
+    "simctl/ctld/state/tables.py": ["__init__"],
+    "simctl/ctld/steps/steps.py": ["_create"],
+    "simctl/serve/client.py": ["follow"],
+    "simctl/testing/plugin_check/bench.py": ["run"],
+    "simctl/world/world.py": ["__init__"],
+}
+"""Tables, wiring, and sequences that are best read in one go; the list may only grow shorter."""
+
+
+def long_functions(text: str) -> Iterator[str]:
+    """Return the functions of a module that have too many lines; told from their indentation."""
+    open_: list[tuple[int, str, int]] = []
+    last = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.lstrip()
+        if not bare or bare[0] in ")}]":
+            last = number if bare else last
+            continue
+        indent = len(line) - len(bare)
+        while open_ and indent <= open_[-1][0]:
+            _, name, first = open_.pop()
+            if last - first >= LONGEST:
+                yield name
+        if found := re.match(r"(?:async )?def (\w+)", bare):
+            open_.append((indent, found[1], number))
+        last = number
+    yield from (name for _, name, first in open_ if last - first >= LONGEST)
+
+
+def test_functions_are_short() -> None:
+    """But for those of the list, which is held both ways."""
+    rooms = [ROOT / room for room in ("simctl", "nodes", "stepd", "plugins")]
+    found = {
+        str(path.relative_to(ROOT)): names
+        for room in rooms
+        for path in sorted(room.rglob("*.py"))
+        if (names := sorted(long_functions(path.read_text())))
+    }
+    assert found == LONG
+
+
+def test_a_long_function_is_noticed() -> None:
+    """One at the limit is not; methods are looked at as well."""
+    body = "    x = 1\n" * LONGEST
+    assert list(long_functions(f"def one():\n{body}\n\ndef two():\n    pass\n")) == ["one"]
+    assert list(long_functions(f"def one(\n    a,\n):\n{body[: -3 * 10]}")) == []
+    nested = "        x = 1\n" * LONGEST
+    assert list(long_functions(f"class A:\n    async def b(self):\n{nested}")) == ["b"]

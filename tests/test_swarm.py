@@ -104,7 +104,7 @@ def _account_twice(world: World) -> None:
 
 def _never_end(world: World) -> None:
     command = attrs.evolve(world.shell.results[0], exit=-1)
-    world.shell.waiting[0] = lambda: command
+    world.shell.unended = lambda: [command]  # type: ignore[method-assign]
 
 
 def _leak_a_cpu(world: World) -> None:

@@ -92,20 +92,23 @@ class ServedCluster:
         self.log = TraceLog(folder / TRACE, self.world, self.server.log)
         self.server.control.flush = self.log.flush
         self.page = _page(self.world, kernel, self.server.control) if web else None
-        self.recorder: Recorder | None = None
-        if record is not None:
-            try:
-                self.recorder = Recorder(
-                    Path(record),
-                    self.scenario,
-                    model=self.world.model,
-                    force=force,
-                    tell=self.server.log,
-                )
-            except OSError as error:
-                raise InputError(f"--record: {record}: {error.strerror or error}") from error
-            self.server.recorder = disk.recorder = self.recorder
-            self.server.control.record = self.recorder.act
+        self.recorder = None if record is None else self._recorder(record, force=force)
+
+    def _recorder(self, path: str, *, force: bool) -> Recorder:
+        """Return what records what is done to the cluster, and have it told of that."""
+        try:
+            recorder = Recorder(
+                Path(path),
+                self.scenario,
+                model=self.world.model,
+                force=force,
+                tell=self.server.log,
+            )
+        except OSError as error:
+            raise InputError(f"--record: {path}: {error.strerror or error}") from error
+        self.server.recorder = self.disk.recorder = recorder
+        self.server.control.record = recorder.act
+        return recorder
 
     def serve(self, ready: Callable[[], None], *, until_eof: bool = False) -> int:
         """Serve until a signal, a client or the end of standard input ends it; return the status.

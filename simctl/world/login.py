@@ -1,8 +1,8 @@
 """The login host: people run commands there."""
 
-from collections.abc import Callable
 from typing import Protocol
 
+import attrs
 from msgspec import UNSET
 
 from simctl.kernel.procs import (
@@ -32,6 +32,42 @@ class CommandListener(Protocol):
         """Hear that it has ended."""
 
 
+class _Output:
+    """What a command prints: kept up to a bound, and told to a listener."""
+
+    def __init__(self, entry: RunEntry, listener: CommandListener | None) -> None:
+        self.listener = listener
+        self.kept: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._entry = entry
+        self._room = dict.fromkeys(self.kept, OUTPUT_CHARACTERS)
+
+    def write(self, stream: str, text: str) -> None:
+        """Take in what the command prints to stdout or stderr."""
+        room = self._room
+        room[stream] -= len(text)
+        if room[stream] >= 0:
+            self.kept[stream].append(text)
+        elif room[stream] + len(text) >= 0:
+            self.kept[stream].append(f"... {self._entry.argv[0]} prints more; so much is kept\n")
+            room[stream] = -1
+        if self.listener is not None:
+            self.listener.wrote(self._entry, stream, text)
+
+
+@attrs.define(eq=False)
+class _Running:
+    """A command that runs."""
+
+    entry: RunEntry
+    call: CommandCall
+    output: _Output
+    at_us: int
+    """When it was started."""
+
+    began: int = -1
+    """The number of its first event."""
+
+
 class LoginShell:
     """The login host's shell: runs the command lines of a scenario's people."""
 
@@ -42,12 +78,11 @@ class LoginShell:
         self.results: list[CommandResult] = []
         """What came of the commands that have ended."""
         self._submitted = submitted
-        self.waiting: dict[int, Callable[[], CommandResult]] = {}
-        """What the others have done so far, by pid."""
+        self.waiting: dict[int, _Running] = {}
+        """The others, by pid."""
 
     def run(self, entry: RunEntry) -> None:
         """Run a command line on the login host, as its user."""
-        listener = self.listener
         user = self._site.users[entry.user]
         argv = entry.argv
         process = self._site.procs.add(
@@ -60,22 +95,7 @@ class LoginShell:
             apart=True,
         )
         self._site.kernel.touch(process.unit)
-        stdout: list[str] = []
-        stderr: list[str] = []
-        room = {"stdout": OUTPUT_CHARACTERS, "stderr": OUTPUT_CHARACTERS}
-        where = user.home
-
-        def write(stream: str, text: str) -> None:
-            kept = stdout if stream == "stdout" else stderr
-            room[stream] -= len(text)
-            if room[stream] >= 0:
-                kept.append(text)
-            elif room[stream] + len(text) >= 0:
-                kept.append(f"... {argv[0]} prints more; so much is kept\n")
-                room[stream] = -1
-            if listener is not None:
-                listener.wrote(entry, stream, text)
-
+        output = _Output(entry, self.listener)
         call = CommandCall(
             site=self._site,
             process=process,
@@ -83,65 +103,61 @@ class LoginShell:
             argv=argv,
             env={
                 **user.login,
-                "PWD": where,
+                "PWD": user.home,
                 "HOSTNAME": "login",
             },
-            work_dir=where,
+            work_dir=user.home,
             user=user,
-            write=write,
+            write=output.write,
         )
         process.env = call.env
-        at_us = self._site.kernel.now_us
-        began = -1
+        running = _Running(entry, call, output, self._site.kernel.now_us)
+        self.waiting[process.pid] = running
+        process.start(lambda: self._run(running))
 
-        def result(status: int) -> CommandResult:
-            return CommandResult(
-                label=entry.label,
-                line=entry.line,
-                at_us=at_us,
-                user=entry.user,
-                command=entry.command,
-                exit=status,
-                errno=call.errno,
-                stdout="".join(stdout),
-                stderr="".join(stderr),
-                checks=entry.checks,
-                changed=self._submitted.of(began) if self._submitted is not None else None,
-            )
+    async def _run(self, running: _Running) -> None:
+        """Run a command from its beginning to its end."""
+        entry, call = running.entry, running.call
+        process, name = call.process, call.argv[0]
+        args = {"line": entry.command}
+        trace = self._site.trace
+        process.cause = running.began = trace.note(
+            "command", name, process, phase="enter", args=args
+        )
+        try:
+            status = await self._site.commands[name](call)
+            ended = wait_status(status)
+        except DiedError as died:
+            ended = died.status
+            # As a shell tells it.
+            status = 128 + signal_of(ended) if signal_of(ended) else exit_code_of(ended)
+            self._site.procs.kill(process, ended)
+        errno = call.errno or UNSET
+        trace.note("command", name, process, phase="exit", args=args, rc=status, errno=errno)
+        call.mailbox.close(breaks=True)
+        process.exit(ended)
+        del self.waiting[process.pid]
+        self.results.append(self._result(running, status))
+        if running.output.listener is not None:
+            running.output.listener.ended(entry, status)
 
-        async def body() -> None:
-            nonlocal began
-            args = {"line": entry.command}
-            process.cause = began = self._site.trace.note(
-                "command", argv[0], process, phase="enter", args=args
-            )
-            try:
-                status = await self._site.commands[argv[0]](call)
-                ended = wait_status(status)
-            except DiedError as died:
-                ended = died.status
-                # As a shell tells it.
-                status = 128 + signal_of(ended) if signal_of(ended) else exit_code_of(ended)
-                self._site.procs.kill(process, ended)
-            self._site.trace.note(
-                "command",
-                argv[0],
-                process,
-                phase="exit",
-                args=args,
-                rc=status,
-                errno=call.errno or UNSET,
-            )
-            call.mailbox.close(breaks=True)
-            process.exit(ended)
-            del self.waiting[process.pid]
-            self.results.append(result(status))
-            if listener is not None:
-                listener.ended(entry, status)
-
-        self.waiting[process.pid] = lambda: result(-1)
-        process.start(body)
+    def _result(self, running: _Running, status: int) -> CommandResult:
+        """Return what came of a command, or has so far, with a status of -1."""
+        entry, output = running.entry, running.output
+        return CommandResult(
+            label=entry.label,
+            line=entry.line,
+            at_us=running.at_us,
+            user=entry.user,
+            command=entry.command,
+            exit=status,
+            errno=running.call.errno,
+            stdout="".join(output.kept["stdout"]),
+            stderr="".join(output.kept["stderr"]),
+            checks=entry.checks,
+            changed=self._submitted.of(running.began) if self._submitted is not None else None,
+        )
 
     def unended(self) -> list[CommandResult]:
         """Return what the commands that have not ended have done so far."""
-        return [result_so_far() for result_so_far in self.waiting.values()]
+        return [self._result(running, -1) for running in self.waiting.values()]

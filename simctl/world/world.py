@@ -38,6 +38,7 @@ from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
 from simctl.plugins.breakpoints import breakpoints
 from simctl.plugins.guard import OUT_OF_MEMORY, Standing
+from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.holding.expect import check, check_timeline
@@ -144,21 +145,7 @@ class World:
             seed=self.seed,
             run_name=run_name,
         )
-        self.procs.reach = Reach(
-            fabric=self.fabric,
-            disk=self.disk,
-            conf=self.site.conf,
-            model=self.model,
-            start_time_us=self.site.start_time_s * SECOND,
-            people=self.site.person,
-            died=lambda process, status: Deaths(self.daemons, self.injector).die(process, status),
-            lua=lua_settings(
-                scenario, users, order=self.seed + 1 if self.kernel.schedule.chooses else 0
-            ),
-            shell=partial(run_shell, self.site),
-            child=partial(run_child, self.site),
-            fault=hooks.script_fault,
-        )
+        self.procs.reach = self._reach(users, hooks)
         self.login = Host(name="login", node="login")
         self.shell = LoginShell(self.site, self.login, follow(scenario, self.trace))
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
@@ -173,14 +160,7 @@ class World:
         self._placed: PlacedEntries | None = None
         self.watchdog = Watchdog(self.kernel, 0)
         self._standing = Standing(bounded=registry.has_others())
-        self.daemons = Daemons(
-            site=self.site,
-            ctld=self._make_controller(),
-            hosts=self.hosts,
-            slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
-            primary=self.controller_host,
-            make_ctld=lambda before, host, clean: self._make_controller(before, host, clean=clean),
-        )
+        self.daemons = self._make_daemons()
         self.injector = FaultInjector(self.daemons, self.faults, seed=self.seed)
         self.outside = Outside(self.site, self.login, self.hosts)
         self.timeline = Timeline(
@@ -200,6 +180,35 @@ class World:
     def ctld(self) -> Slurmctld:
         """The controller, as it was started last."""
         return self.daemons.ctld
+
+    def _reach(self, users: Mapping[str, User], hooks: Hooks) -> Reach:
+        """Return what plugins can reach of the cluster beyond their arguments."""
+        return Reach(
+            fabric=self.fabric,
+            disk=self.disk,
+            conf=self.site.conf,
+            model=self.model,
+            start_time_us=self.site.start_time_s * SECOND,
+            people=self.site.person,
+            died=lambda process, status: Deaths(self.daemons, self.injector).die(process, status),
+            lua=lua_settings(
+                self.scenario, users, order=self.seed + 1 if self.kernel.schedule.chooses else 0
+            ),
+            shell=partial(run_shell, self.site),
+            child=partial(run_child, self.site),
+            fault=hooks.script_fault,
+        )
+
+    def _make_daemons(self) -> Daemons:
+        """Make slurmctld and a slurmd for each node."""
+        return Daemons(
+            site=self.site,
+            ctld=self._make_controller(),
+            hosts=self.hosts,
+            slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
+            primary=self.controller_host,
+            make_ctld=lambda before, host, clean: self._make_controller(before, host, clean=clean),
+        )
 
     def _outside_programs(
         self, described: Mapping[str, Describe], chance: random.Random

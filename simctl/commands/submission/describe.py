@@ -34,29 +34,9 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
     """
     gres = _gres(call, options)
     user = acting_user(call, options)
-    least, most = options.get("nodes", (NO_VAL, NO_VAL))
-    tasks = options.get("ntasks", NO_VAL)
-    if tasks != NO_VAL and least != NO_VAL and tasks < least:
-        if "quiet" not in options:
-            call.err(
-                f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
-                f"setting nnodes to {tasks}"
-            )
-        least = most = tasks
-    if tasks == NO_VAL:
-        tasks = _tasks_by_node(options, least, most, batch=bool(more.get("script")))
-    if "gpus" in options and least == NO_VAL:
-        least = most = 1
-    warned = options.get("signal")
-    until = options.get("deadline", "")
-    now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
     how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
-    if how is Distribution.ARBITRARY and tasks == NO_VAL:
-        tasks = len(options.get("nodelist", ())) or NO_VAL
-    deadline_s = parse_moment(until, now_s) if until else 0
-    if until and more.get("begin_s", 0) > deadline_s:
-        told = "Incompatible begin and deadline time specification"
-        raise UsageError(1, f"{call.argv[0]}: error: {told}")
+    least, most, tasks = _size(call, options, how, batch=bool(more.get("script")))
+    deadline_s = _deadline_s(call, options, more.get("begin_s", 0))
     return JobDesc(
         name=options.get("job-name", name),
         uid=user.uid,
@@ -91,9 +71,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         tmp_disk_mb=options.get("tmp", 0),
         reservation=options.get("reservation", ""),
         no_kill="no-kill" in options,
-        warn_signal=warned.signal if warned is not None else 0,
-        warn_time_s=warned.time_s if warned is not None else 0,
-        warn_batch=warned is not None and warned.batch,
+        **_warning(options),
         deadline_s=deadline_s,
         submit_line=" ".join(call.argv),
         filled=tuple(name for name in ("account", "qos") if name not in options),
@@ -105,6 +83,52 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         submit_host=call.process.host.name,
         **more,
     )
+
+
+def _warning(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which signal the job gets before its end, and when."""
+    warned = options.get("signal")
+    if warned is None:
+        return {}
+    return {
+        "warn_signal": warned.signal,
+        "warn_time_s": warned.time_s,
+        "warn_batch": warned.batch,
+    }
+
+
+def _size(
+    call: CommandCall, options: Mapping[str, Any], how: Distribution, *, batch: bool
+) -> tuple[int, int, int]:
+    """Return the least and the most nodes, and the tasks; NO_VAL for what the controller fills."""
+    least, most = options.get("nodes", (NO_VAL, NO_VAL))
+    tasks = options.get("ntasks", NO_VAL)
+    if tasks != NO_VAL and least != NO_VAL and tasks < least:
+        if "quiet" not in options:
+            call.err(
+                f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
+                f"setting nnodes to {tasks}"
+            )
+        least = most = tasks
+    if tasks == NO_VAL:
+        tasks = _tasks_by_node(options, least, most, batch=batch)
+    if "gpus" in options and least == NO_VAL:
+        least = most = 1
+    if how is Distribution.ARBITRARY and tasks == NO_VAL:
+        tasks = len(options.get("nodelist", ())) or NO_VAL
+    return least, most, tasks
+
+
+def _deadline_s(call: CommandCall, options: Mapping[str, Any], begin_s: int) -> int:
+    """Return when the job has to be over, 0 for any time; it may not begin later."""
+    until = options.get("deadline", "")
+    if not until:
+        return 0
+    deadline_s = parse_moment(until, call.site.start_time_s + call.site.kernel.now_us // SECOND)
+    if begin_s > deadline_s:
+        told = "Incompatible begin and deadline time specification"
+        raise UsageError(1, f"{call.argv[0]}: error: {told}")
+    return deadline_s
 
 
 def _tasks_by_node(options: Mapping[str, Any], least: int, most: int, *, batch: bool) -> int:

@@ -42,6 +42,33 @@ def add_arguments(commands: Any) -> None:
         help="with --faults: place the fault of this row alone, or those of rows that have this "
         "text, as an earlier search has printed them",
     )
+    _add_exhaustive(explore)
+    explore.add_argument("--seed", type=numbers.SEED, metavar="S", help="the first seed")
+    explore.add_argument(
+        "--keep-going", action="store_true", help="try all, and count those that break something"
+    )
+    explore.add_argument(
+        "--jitter", metavar="TIME", help="how late a message may be (default 40 latencies)"
+    )
+    add_where(explore)
+    explore.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
+    explore.add_argument("-o", "--output", metavar="FILE", help="write what is found there")
+    explore.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )
+    explore.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    explore.add_argument("--quiet", action="store_true", help="print only what is found")
+    explore.add_argument(
+        "--watchdog",
+        type=numbers.WATCHDOG,
+        default=10.0,
+        metavar="SECONDS",
+        help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
+    )
+
+
+def _add_exhaustive(explore: Any) -> None:
+    """Declare the search of all schedules."""
     explore.add_argument(
         "--exhaustive",
         action="store_true",
@@ -64,26 +91,4 @@ def add_arguments(commands: Any) -> None:
         type=numbers.SECONDS,
         metavar="S",
         help="with --exhaustive: seconds of wall time at most",
-    )
-    explore.add_argument("--seed", type=numbers.SEED, metavar="S", help="the first seed")
-    explore.add_argument(
-        "--keep-going", action="store_true", help="try all, and count those that break something"
-    )
-    explore.add_argument(
-        "--jitter", metavar="TIME", help="how late a message may be (default 40 latencies)"
-    )
-    add_where(explore)
-    explore.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
-    explore.add_argument("-o", "--output", metavar="FILE", help="write what is found there")
-    explore.add_argument(
-        "--force", action="store_true", help="overwrite a file that simctl did not write"
-    )
-    explore.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    explore.add_argument("--quiet", action="store_true", help="print only what is found")
-    explore.add_argument(
-        "--watchdog",
-        type=numbers.WATCHDOG,
-        default=10.0,
-        metavar="SECONDS",
-        help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
     )

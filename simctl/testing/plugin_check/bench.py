@@ -188,24 +188,9 @@ class Bench:
             return None
         self.trials += 1
         observer = self.observers[model]
-        # The plugin at hand is what is checked, whatever else of its type may be there.
-        registry = Registry(installed=False)
-        registry.put(self.kind, self.origin, instead=True)
-        try:
-            scenario = text if isinstance(text, Scenario) else read_scenario(text, file=name)
-            world = World(
-                scenario,
-                registry=registry,
-                model=model,
-                seed=seed,
-                schedule=schedule,
-                watchdog_s=self.watchdog_s,
-                until_us=until_us,
-                orderings=False,
-            )
-        except PluginError as error:
-            self.blame(BREAKS, "plugin", str(error), model=model)
-            self._over = True
+        scenario = text if isinstance(text, Scenario) else read_scenario(text, file=name)
+        world = self._world(scenario, model=model, seed=seed, schedule=schedule, until_us=until_us)
+        if world is None:
             return None
         took = Waits()
         world.trace.add_sink(took)
@@ -224,24 +209,51 @@ class Bench:
             self._blame_open(world, BREAKS, str(error), model)
             self._over = True
             return None
-        for each in locks.found if isinstance(locks, LockWatch) else ():
-            what = f"it changes {each.what} in a thread, without slurmctld's lock"
-            self.blame(UNLOCKED, each.thread, what, model=model, where=each.where)
+        if isinstance(locks, LockWatch):
+            self._blame_unlocked(locks, model)
         for function, held in took.told():
             self.blame(BLOCKS, function, held, model=model)
+        self._blame_complaints(result, observer, model)
+        if not quiet:
+            for line in result.stalled:
+                self._blame_open(world, STALLS, f"in '{name}' the cluster stalled: {line}", model)
+        return Ran(name=name, model=model, result=result, events=world.events, world=world)
+
+    def _world(self, scenario: Scenario, *, model: str, **how: Any) -> World | None:
+        """Return a cluster with the plugin in it, None if that cannot be loaded: that is blamed."""
+        # The plugin at hand is what is checked, whatever else of its type may be there.
+        registry = Registry(installed=False)
+        registry.put(self.kind, self.origin, instead=True)
+        try:
+            return World(
+                scenario,
+                registry=registry,
+                model=model,
+                watchdog_s=self.watchdog_s,
+                orderings=False,
+                **how,
+            )
+        except PluginError as error:
+            self.blame(BREAKS, "plugin", str(error), model=model)
+            self._over = True
+            return None
+
+    def _blame_unlocked(self, locks: LockWatch, model: str) -> None:
+        for each in locks.found:
+            what = f"it changes {each.what} in a thread, without slurmctld's lock"
+            self.blame(UNLOCKED, each.thread, what, model=model, where=each.where)
+
+    def _blame_complaints(self, result: RunResult, observer: Observer, model: str) -> None:
+        """Blame what the run complains of; after a call that hung there is no further trial."""
         for complaint in result.complaints:
             hung = "of wall time" in complaint.problem
             if complaint.function not in observer.tallies:
                 rule = HANGS if hung else BREAKS
                 if complaint.function == "process().env":
                     rule = EARLY_ENVIRONMENT
-                text_of = complaint.problem
-                self.blame(rule, complaint.function, text_of, model=model, times=complaint.times)
+                what = complaint.problem
+                self.blame(rule, complaint.function, what, model=model, times=complaint.times)
             self._over = self._over or hung
-        if not quiet:
-            for line in result.stalled:
-                self._blame_open(world, STALLS, f"in '{name}' the cluster stalled: {line}", model)
-        return Ran(name=name, model=model, result=result, events=world.events, world=world)
 
     def _note_thread_asleep(self, model: str, seconds: float, function: str, where: str) -> None:
         """Note that a thread of the plugin has slept on the wall clock."""

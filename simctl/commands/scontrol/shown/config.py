@@ -52,8 +52,6 @@ def _value(conf: SlurmConf, name: str, usual: str) -> str:
         return _set_words(str(conf.scheduler_parameters)) or NULL
     if name == "AccountingStorageTRES":
         return ",".join((usual, *conf.accounting_storage_tres))
-    if name == "AccountingStorageTRES":
-        return ",".join((usual, *conf.accounting_storage_tres))
     if name not in BUILT_KEYS:
         return usual
     found = conf.value(name)

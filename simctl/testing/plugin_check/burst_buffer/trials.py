@@ -127,6 +127,38 @@ def _at(at_s: float, **entry: Any) -> dict[str, Any]:
     return {"at": f"{at_s:.6f}s", **entry}
 
 
+@attrs.frozen(kw_only=True)
+class _Jobs:
+    """The jobs of trials: their course, and how they are submitted."""
+
+    course: Course
+    limited: bool
+    option: str
+
+    @property
+    def whole_s(self) -> float:
+        """Return after how long nothing of a job is left."""
+        return self.course.out_s + _LATER_S
+
+    @property
+    def middle_s(self) -> float:
+        """Return when a job is in the middle of its run."""
+        return (self.course.launched_s + self.course.ended_s) / 2
+
+    @property
+    def first(self) -> dict[str, Any]:
+        """Return the job that things happen to."""
+        return submit("job.sh", 0.0, self.option)
+
+    def after(self, at_s: float) -> dict[str, Any]:
+        """Return one more job, of another user."""
+        return submit("job.sh", at_s, self.option, "bob")
+
+    def last(self, at_s: float) -> dict[str, Any]:
+        """Return one more job, so late that all that is kept for a while is dropped by then."""
+        return self.after(at_s + _LATE_S)
+
+
 def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     """Return the trials of a plugin whose job has this course.
 
@@ -135,72 +167,85 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
         limited: Whether the job of ``job.sh`` is so large that two have no space at once.
         option: What sbatch is given, for a directive that is none of a script's.
     """
-    whole_s = course.out_s + _LATER_S
+    jobs = _Jobs(course=course, limited=limited, option=option)
+    yield from _undisturbed(jobs)
+    yield from _cancelled(jobs)
+    yield from _slurmctld_anew(jobs)
+    yield from _ended_early(jobs)
+    yield _without_nodes(jobs)
+    yield from _not_at_once(jobs)
+    yield _refused(jobs)
 
-    def after(at_s: float, user: str = "bob") -> dict[str, Any]:
-        return submit("job.sh", at_s, option, user)
 
-    def last(at_s: float) -> dict[str, Any]:
-        """Return one more job, so late that all that is kept for a while is dropped by then."""
-        return after(at_s + _LATE_S)
-
-    first = submit("job.sh", 0.0, option)
+def _undisturbed(jobs: _Jobs) -> Iterator[Trial]:
+    """Return trials of jobs that only want the same space."""
     yield Trial(
         name="jobs one after the other",
         plain=True,
-        timeline=(first, after(whole_s), after(2 * whole_s), last(2 * whole_s)),
+        timeline=(
+            jobs.first,
+            jobs.after(jobs.whole_s),
+            jobs.after(2 * jobs.whole_s),
+            jobs.last(2 * jobs.whole_s),
+        ),
         healthy=(1, 2, 3, 4),
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job that completed",
     )
     yield Trial(
         name="jobs that want more space than there is",
         followed=True,
         timeline=(
-            first,
-            submit("job.sh", 0.5, option, "bob"),
-            submit("job.sh", 1, option),
-            last(4 * whole_s),
+            jobs.first,
+            submit("job.sh", 0.5, jobs.option, "bob"),
+            submit("job.sh", 1, jobs.option),
+            jobs.last(4 * jobs.whole_s),
         ),
         healthy=(1, 2, 3, 4),
         what="jobs that waited for each other",
     )
-    if limited:
-        yield from _beside_a_long_job(course, option)
-    for phase, at_s in course.moments():
+    if jobs.limited:
+        yield from _beside_a_long_job(jobs.course, jobs.option)
+
+
+def _cancelled(jobs: _Jobs) -> Iterator[Trial]:
+    """Return trials of a job that is cancelled, in each phase."""
+    for phase, at_s in jobs.course.moments():
         hurry = "--hurry " if phase == "stage-out" else ""
         yield Trial(
             name=f"cancelled in {phase}",
             followed=True,
             timeline=(
-                first,
+                jobs.first,
                 _at(at_s, **{"as": "alice"}, run=f"scancel {hurry}1"),
-                after(at_s + whole_s),
-                after(at_s + whole_s + 1),
-                last(at_s + 3 * whole_s),
+                jobs.after(at_s + jobs.whole_s),
+                jobs.after(at_s + jobs.whole_s + 1),
+                jobs.last(at_s + 3 * jobs.whole_s),
             ),
             healthy=(2, 3, 4),
             leaves="bb_p_job_start_stage_out" if phase == "run" else "bb_p_job_cancel",
-            one_at_a_time=limited,
+            one_at_a_time=jobs.limited,
             what=f"a job that was cancelled in {phase}",
         )
     yield Trial(
         name="killed in a hurry",
         timeline=(
-            first,
-            _at(
-                (course.launched_s + course.ended_s) / 2, **{"as": "alice"}, run="scancel --hurry 1"
-            ),
-            after(course.ended_s + whole_s),
-            last(course.ended_s + 2 * whole_s),
+            jobs.first,
+            _at(jobs.middle_s, **{"as": "alice"}, run="scancel --hurry 1"),
+            jobs.after(jobs.course.ended_s + jobs.whole_s),
+            jobs.last(jobs.course.ended_s + 2 * jobs.whole_s),
         ),
         healthy=(2, 3),
         leaves="bb_p_job_cancel",
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job that was cancelled with --hurry while it ran",
     )
+
+
+def _slurmctld_anew(jobs: _Jobs) -> Iterator[Trial]:
+    """Return trials of a slurmctld that restarts or dies, in each phase of a job."""
     for how in ("restart", "crash"):
-        for phase, at_s in course.moments():
+        for phase, at_s in jobs.course.moments():
             fault = [_at(at_s, fault={"restart": "slurmctld"})]
             if how == "crash":
                 fault = [
@@ -210,24 +255,32 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
             yield Trial(
                 name=f"slurmctld {how} in {phase}",
                 followed=how == "restart",
-                timeline=(first, *fault, after(at_s + 8), last(at_s + 8 + 3 * whole_s)),
+                timeline=(
+                    jobs.first,
+                    *fault,
+                    jobs.after(at_s + 8),
+                    jobs.last(at_s + 8 + 3 * jobs.whole_s),
+                ),
                 healthy=(1, 2, 3),
                 leaves="bb_p_load_state",
                 restarts=True,
-                one_at_a_time=limited,
+                one_at_a_time=jobs.limited,
                 what=f"a slurmctld that was started anew while a job was in {phase}",
             )
-    middle_s = (course.launched_s + course.ended_s) / 2
+
+
+def _ended_early(jobs: _Jobs) -> Iterator[Trial]:
+    """Return trials of a job that is requeued, fails, is out of time, or loses its node."""
     yield Trial(
         name="requeued",
         followed=True,
         timeline=(
-            first,
-            _at(middle_s, **{"as": "alice"}, run="scontrol requeue 1"),
-            last(middle_s + 4 * whole_s + 180),
+            jobs.first,
+            _at(jobs.middle_s, **{"as": "alice"}, run="scontrol requeue 1"),
+            jobs.last(jobs.middle_s + 4 * jobs.whole_s + 180),
         ),
         healthy=(1, 2),
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job that was requeued",
     )
     for name, script, more in (
@@ -237,81 +290,93 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
         yield Trial(
             name=f"a job {name}",
             timeline=(
-                submit(script, 0, f"{option} {more}"),
-                after(whole_s + 180),
-                last(3 * whole_s),
+                submit(script, 0, f"{jobs.option} {more}"),
+                jobs.after(jobs.whole_s + 180),
+                jobs.last(3 * jobs.whole_s),
             ),
             healthy=(2, 3),
-            one_at_a_time=limited,
+            one_at_a_time=jobs.limited,
             what=f"a job {name}",
         )
     yield Trial(
         name="a node that crashes",
         timeline=(
-            submit("job.sh", 0, f"--no-requeue {option}"),
-            _at(middle_s, fault={"crash": "n1"}),
-            _at(middle_s + _NODE_BACK_S, fault={"start": "n1", "clean": True}),
-            last(middle_s + _NODE_BACK_S + whole_s),
+            submit("job.sh", 0, f"--no-requeue {jobs.option}"),
+            _at(jobs.middle_s, fault={"crash": "n1"}),
+            _at(jobs.middle_s + _NODE_BACK_S, fault={"start": "n1", "clean": True}),
+            jobs.last(jobs.middle_s + _NODE_BACK_S + jobs.whole_s),
         ),
         healthy=(2,),
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job whose node crashed",
     )
-    yield Trial(
+
+
+def _without_nodes(jobs: _Jobs) -> Trial:
+    """Return the trial of a job whose nodes cannot be had as it starts."""
+    return Trial(
         name="nodes that cannot be had",
         observed=True,
         timeline=(
             _at(0, fault={"fail": "select_g_job_begin job=1", "times": 1}),
-            first,
-            last(3 * whole_s + 180),
+            jobs.first,
+            jobs.last(3 * jobs.whole_s + 180),
         ),
         healthy=(1, 2),
         leaves="bb_p_job_revoke_alloc",
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="an allocation that was revoked",
     )
+
+
+def _not_at_once(jobs: _Jobs) -> Iterator[Trial]:
+    """Return trials of jobs that are held at first, or many."""
     yield Trial(
         name="held and released",
         timeline=(
-            submit("job.sh", 0, f"-H {option}"),
+            submit("job.sh", 0, f"-H {jobs.option}"),
             _at(30, **{"as": "alice"}, run="scontrol release 1"),
-            last(30 + whole_s + 60),
+            jobs.last(30 + jobs.whole_s + 60),
         ),
         healthy=(1, 2),
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job that was held and released",
     )
     yield Trial(
         name="held and cancelled",
         timeline=(
-            submit("job.sh", 0, f"-H {option}"),
+            submit("job.sh", 0, f"-H {jobs.option}"),
             _at(30, **{"as": "alice"}, run="scancel 1"),
-            after(60),
-            last(whole_s),
+            jobs.after(60),
+            jobs.last(jobs.whole_s),
         ),
         healthy=(2, 3),
         leaves="bb_p_job_cancel",
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job that was held and cancelled",
     )
     yield Trial(
         name="an array",
-        timeline=(submit("job.sh", 0, f"-a 0-2 {option}"), last(5 * whole_s + 300)),
+        timeline=(submit("job.sh", 0, f"-a 0-2 {jobs.option}"), jobs.last(5 * jobs.whole_s + 300)),
         healthy=(1, 2, 3, 4),
         what="an array",
     )
-    yield Trial(
+
+
+def _refused(jobs: _Jobs) -> Trial:
+    """Return the trial of a job whose begin fails."""
+    return Trial(
         name="begin fails",
         timeline=(
             _at(0, fault={"fail": "bb_p_job_begin job=1", "times": 1}),
-            first,
-            _at(whole_s, **{"as": "alice"}, run="scancel 1"),
-            after(whole_s + 60),
+            jobs.first,
+            _at(jobs.whole_s, **{"as": "alice"}, run="scancel 1"),
+            jobs.after(jobs.whole_s + 60),
         ),
         healthy=(2,),
         leaves="bb_p_job_cancel",
         lost_call="bb_p_job_begin",
-        one_at_a_time=limited,
+        one_at_a_time=jobs.limited,
         what="a job whose start was refused",
     )
 

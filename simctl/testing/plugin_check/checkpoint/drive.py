@@ -299,40 +299,9 @@ class CheckpointDrive:
     def _disturbed(self) -> None:
         helper = self._helper
         if helper:
-            seen = self._see(
-                "a helper that fails",
-                (
-                    at(0, "sbatch step.sh"),
-                    asked(60, "create 1.0 MaxWait=60"),
-                    asked(200, "error 1.0"),
-                    asked(400, "create 1.0 MaxWait=60"),
-                ),
-                programs={helper: {"runs": "2s", "exit": 1, "output": "no space\n"}},
-                looks_at=(250,),
-            )
-            if seen.accepted(1) and not seen.broke:
-                if seen.helpers() and seen.error(2) == 0:
-                    said = seen.said(2).strip()
-                    what = f"{helper} exited with 1 on every node, and error says {said!r}"
-                    self._tell(rules.FAILURE_HIDDEN, "slurm_ckpt_signal_tasks", what)
-                self._judge_over(seen, 3, "a checkpoint that failed")
+            self._helper_fails(helper)
         slowly = {helper: _SLOWLY} if helper else {"ompi-checkpoint": _SLOWLY}
-        cut = self._see(
-            "a slurmctld that restarts during a checkpoint",
-            (
-                at(0, "sbatch step.sh"),
-                at(0, "sbatch batch.sh"),
-                asked(60, "create 1.0 MaxWait=60"),
-                asked(60, "create 2 MaxWait=60"),
-                fault(65, restart="slurmctld"),
-                asked(400, "create 1.0 MaxWait=60"),
-                asked(401, "create 2 MaxWait=60"),
-            ),
-            programs=slowly,
-        )
-        for first, again in ((2, 4), *(() if self._script_stuck else ((3, 5),))):
-            if cut.accepted(first):
-                self._judge_over(cut, again, "a restart of slurmctld in the middle of a checkpoint")
+        self._restarted(slowly)
         self._see(
             "jobs that end during a checkpoint",
             (
@@ -360,6 +329,43 @@ class CheckpointDrive:
         )
         if waits.accepted(1):
             self._judge_over(waits, 3, "a checkpoint that took longer than MaxWait")
+
+    def _helper_fails(self, helper: str) -> None:
+        seen = self._see(
+            "a helper that fails",
+            (
+                at(0, "sbatch step.sh"),
+                asked(60, "create 1.0 MaxWait=60"),
+                asked(200, "error 1.0"),
+                asked(400, "create 1.0 MaxWait=60"),
+            ),
+            programs={helper: {"runs": "2s", "exit": 1, "output": "no space\n"}},
+            looks_at=(250,),
+        )
+        if seen.accepted(1) and not seen.broke:
+            if seen.helpers() and seen.error(2) == 0:
+                said = seen.said(2).strip()
+                what = f"{helper} exited with 1 on every node, and error says {said!r}"
+                self._tell(rules.FAILURE_HIDDEN, "slurm_ckpt_signal_tasks", what)
+            self._judge_over(seen, 3, "a checkpoint that failed")
+
+    def _restarted(self, slowly: Mapping[str, Any]) -> None:
+        cut = self._see(
+            "a slurmctld that restarts during a checkpoint",
+            (
+                at(0, "sbatch step.sh"),
+                at(0, "sbatch batch.sh"),
+                asked(60, "create 1.0 MaxWait=60"),
+                asked(60, "create 2 MaxWait=60"),
+                fault(65, restart="slurmctld"),
+                asked(400, "create 1.0 MaxWait=60"),
+                asked(401, "create 2 MaxWait=60"),
+            ),
+            programs=slowly,
+        )
+        for first, again in ((2, 4), *(() if self._script_stuck else ((3, 5),))):
+            if cut.accepted(first):
+                self._judge_over(cut, again, "a restart of slurmctld in the middle of a checkpoint")
 
     def _restarts_at_rest(self) -> None:
         seen = self._see(

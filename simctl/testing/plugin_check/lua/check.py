@@ -47,12 +47,7 @@ def check_script(
     except LuaMissingError as error:
         raise InputError(f"{path}: {error}") from error
     source = Source(Path(path).name, _text(path))
-    kind = kind_of(source)
-    if not kind:
-        raise InputError(
-            f"{path}: it defines none of the functions of job_submit.lua (slurm_job_submit), "
-            "burst_buffer.lua (slurm_bb_...) and cli_filter.lua (slurm_cli_...)"
-        )
+    kind = _kind_of(source, path)
     found = Found(source.name)
     versions, notes = versions_of(source, kind, slurms)
     for finding in findings(source, kind, versions):
@@ -90,6 +85,16 @@ def check_script(
         own_broken=tuple(each for run in runs for each in run.broken),
         not_driven="" if driven else "no job came as far as the script",
     )
+
+
+def _kind_of(source: Source, path: str) -> str:
+    kind = kind_of(source)
+    if not kind:
+        raise InputError(
+            f"{path}: it defines none of the functions of job_submit.lua (slurm_job_submit), "
+            "burst_buffer.lua (slurm_bb_...) and cli_filter.lua (slurm_cli_...)"
+        )
+    return kind
 
 
 def _text(path: str) -> str:
