@@ -72,7 +72,7 @@ class CliFilterLua(CliFilterPlugin):
         state = LuaState(
             machine,
             version=settings.version,
-            slurm=slurm_table(settings.slurm, settings.cluster),
+            slurm=slurm_table(settings.slurm, settings.cluster, settings.defects),
             order=settings.order,
             functions={
                 "json_cli_options": lambda _options: self._json(),

@@ -74,7 +74,7 @@ class JobSubmitLua(JobSubmitPlugin):
         state = LuaState(
             machine,
             version=settings.version,
-            slurm=slurm_table(settings.slurm, settings.cluster),
+            slurm=slurm_table(settings.slurm, settings.cluster, settings.defects),
             order=settings.order,
             functions={"log_user": machine.user, "user_msg": machine.user},
         )

@@ -1,6 +1,6 @@
 """What Slurm puts into the global `slurm` of a script, by version."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from simctl.plugin import errno
@@ -56,6 +56,8 @@ _NUMBERS: Final[Mapping[str, float]] = {
     "GRES_DISABLE_BIND": 1 << 19,
 }
 
+_MISNAMED: Final = "mail_time890"
+
 _FROM_24_05: Final[Mapping[str, float]] = {
     "GRES_ONE_TASK_PER_SHARING": 1 << 38,
     "GRES_MULT_TASKS_PER_SHARING": 1 << 39,
@@ -76,9 +78,13 @@ _FIRST_ERRORS: Final[Mapping[str, int]] = {
 """The error numbers that scripts of 22.05 and before have."""
 
 
-def slurm_table(slurm: str, cluster: str) -> dict[str, Any]:
+def slurm_table(
+    slurm: str, cluster: str, defects: Collection[str] = (_MISNAMED,)
+) -> dict[str, Any]:
     """Return the constants of the table `slurm`, as Slurm of a version gives them."""
     found: dict[str, Any] = {name: float(value) for name, value in _NUMBERS.items()}
+    if _MISNAMED not in defects:
+        found["MAIL_JOB_TIME90"] = found.pop("MAIL_JOB_TIME890")
     found["CLUSTER_NAME"] = cluster
     if slurm >= "24.05":
         found |= {name: float(value) for name, value in _FROM_24_05.items()}

@@ -1,9 +1,11 @@
 """Read what a scenario says of Lua: the scripts of the site, and under what they run."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from simctl.files import read_script
 from simctl.plugins.lua.constants import SLURM_VERSIONS
+from simctl.plugins.lua.defects import DEFECTS
 from simctl.plugins.lua.state import VERSIONS, LuaMissingError, require_lua
 from simctl.scenario.model import LuaSpec
 from simctl.scenario.positions import Reading, Value
@@ -11,12 +13,19 @@ from simctl.scenario.scalars import choice
 from simctl.scenario.shapes import Field, Items, Record, Values
 from simctl.scenario.site.site import read_named
 
-DEFECTS: Final = {
-    "stage_in_count": "a stage-in that is killed counts as under way for ever (21.08, 22.05)",
-}
-"""What real Slurm does wrong, and only does here where it is asked for."""
-
 SCRIPTS: Final = ("burst_buffer", "job_submit", "cli_filter")
+
+
+def _build(values: Mapping[str, Any], value: Value, reading: Reading) -> LuaSpec:
+    spec = LuaSpec(**values)
+    for name in spec.defects:
+        if not DEFECTS[name].is_in(spec.slurm):
+            what = f"{name} is a defect of Slurm {DEFECTS[name].versions}, not of {spec.slurm}"
+            reading.mistake(value, what)
+    for name in set(spec.defects) & set(spec.mended):
+        reading.mistake(value, f"{name} stands among `defects` and among `mended`")
+    return spec
+
 
 LUA: Final[Record[LuaSpec]] = Record(
     what="the options of Lua",
@@ -39,10 +48,20 @@ LUA: Final[Record[LuaSpec]] = Record(
             name="defects",
             shape=Items(expected="a list of defects", item=choice(*DEFECTS)),
             default=(),
-            doc="Defects of real Slurm that there are: " + ", ".join(DEFECTS) + ".",
+            doc="Defects of real Slurm that there are besides the usual ones: "
+            + ", ".join(name for name, each in DEFECTS.items() if not each.usual)
+            + ".",
+        ),
+        Field(
+            name="mended",
+            shape=Items(expected="a list of defects", item=choice(*DEFECTS)),
+            default=(),
+            doc="Usual defects of real Slurm that there are not: "
+            + ", ".join(name for name, each in DEFECTS.items() if each.usual)
+            + ".",
         ),
     ),
-    build=lambda values, _value, _reading: LuaSpec(**values),
+    build=_build,
 )
 
 

@@ -498,6 +498,7 @@ class LuaSpec:
     version: str = "5.4"
     slurm: str = "22.05"
     defects: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -23,6 +23,7 @@ from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
 from simctl.plugins.compiled import Against
 from simctl.plugins.hooks import Hooks
+from simctl.plugins.lua.defects import there_are
 from simctl.plugins.registry import PluginError, Registry, UnknownPluginError
 from simctl.scenario.faults import ControllerTarget, CorruptFault, Crash, DiskFault, Fault, Stop
 from simctl.scenario.model import (
@@ -149,7 +150,7 @@ def lua_settings(scenario: Scenario, users: Mapping[str, User], *, order: int) -
     return LuaSettings(
         version=scenario.lua.version,
         slurm=scenario.lua.slurm,
-        defects=frozenset(scenario.lua.defects),
+        defects=there_are(scenario.lua.slurm, scenario.lua.defects, scenario.lua.mended),
         order=order,
         epoch_s=scenario.start_epoch_s,
         cluster=scenario.slurm_conf.cluster_name,

@@ -1,7 +1,8 @@
 -- A burst_buffer.lua for tests: it writes down its calls, and does what words on the directive lines say.
 --
 -- `FUNCTION_sleep=N` sleeps in a command, `FUNCTION_busy=N` in a loop; `FUNCTION_error=1` raises, `FUNCTION_rc=N`
--- returns a number, `FUNCTION_text=T` a text, `FUNCTION_nothing=1` nothing. A file `extra` has such words for all jobs.
+-- returns a number, `FUNCTION_text=T` a text, `FUNCTION_nothing=1` nothing. A file `extra` has such words for all jobs,
+-- `more_paths` what `paths` writes besides.
 local FOLDER = '/var/bb'
 
 local function contents(path)
@@ -63,7 +64,7 @@ function slurm_bb_test_data_in(id, script, ...) return act('test_data_in', scrip
 function slurm_bb_real_size(id, ...) return act('real_size', nil, id) end
 function slurm_bb_paths(id, script, path, ...)
   local file = assert(io.open(path, 'w'))
-  file:write('BB_PATH=/bb/' .. id .. '\nBB_MORE=a=b\n')
+  file:write('BB_PATH=/bb/' .. id .. '\nBB_MORE=a=b\n', contents(FOLDER .. '/more_paths'))
   file:close()
   return act('paths', script, id, script, path)
 end

@@ -171,7 +171,7 @@ class _Call:
         """
         settings = self._settings
         functions = {}
-        table: dict[str, Any] = slurm_table(settings.slurm, settings.cluster)
+        table: dict[str, Any] = slurm_table(settings.slurm, settings.cluster, settings.defects)
         if settings.slurm >= "24.05":
             table["SLURM_BB_BUSY"] = BUSY
         if "23.02" <= settings.slurm < "25.05":
@@ -243,6 +243,8 @@ class _Call:
                 status = -1
         if self._child and status and not status & 0xFF:
             function = f"slurm_bb_{self._function}"
+            if "status_256" not in self._settings.defects:
+                return self._ended(status, message)
             log.info(f"{function} returns {status}, of which a child's status keeps 0")
         return self._ended(status & 0xFF if self._child else status, message)
 
@@ -250,7 +252,9 @@ class _Call:
         if self._cut:
             # Its time was up, and it came to an end before it was killed.
             log.error(f"slurm_bb_{self._function}: time-out", limit_s=self._limit_s, status=status)
-            return Reply(ok=True, message=message) if not status else self._late()
+            if not status and "timeout_success" in self._settings.defects:
+                return Reply(ok=True, message=message)
+            return self._late()
         return Reply(ok=not status, message=message)
 
     async def _shell(self, command: str, given: str) -> tuple[int, str]:

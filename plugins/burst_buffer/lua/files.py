@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from simctl.plugin import JobRecord, conf, disk, log
+from simctl.plugin import JobRecord, conf, disk, log, lua_settings
 from simctl.plugins.burst_buffer.lua.books import BbJob, Books
 from simctl.plugins.burst_buffer.records import BbState
 
@@ -39,12 +39,14 @@ def script_of(job: JobRecord) -> str:
 
 
 def remove(job_id: int) -> None:
-    """Remove the files of a job."""
+    """Remove the files of a job; with a defect of Slurm's what `paths` wrote stays."""
     files, where = disk(), path_of(job_id, "")[:-1]
     try:
         for name in files.listdir(where):
-            files.remove(f"{where}/{name}")
-        files.remove(where)
+            if name != "path" or "path_file" not in lua_settings().defects:
+                files.remove(f"{where}/{name}")
+        if not files.listdir(where):
+            files.remove(where)
     except OSError:
         return
 
@@ -52,14 +54,18 @@ def remove(job_id: int) -> None:
 def variables(job_id: int) -> dict[str, str]:
     """Return the variables that `paths` has written down.
 
-    As many lines are read as there are signs ``=`` in the file, and none behind an empty one.
+    As Slurm does it, as many lines are read as there are signs ``=`` in the file, and none behind
+    an empty one.
     """
     text = disk().read_text(path_of(job_id, "path"))
-    lines = text.split("\n")[: text.count("=")]
+    lines = text.split("\n")
+    if "paths_lines" in lua_settings().defects:
+        lines = lines[: text.count("=")]
+        lines = lines[: lines.index("") if "" in lines else len(lines)]
+    else:
+        lines = [line for line in lines if "=" in line]
     found: dict[str, str] = {}
     for line in lines:
-        if not line:
-            break
         key, _, value = line.partition("=")
         if key and "\0" not in line:
             found[key] = value

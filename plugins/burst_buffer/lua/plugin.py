@@ -68,7 +68,6 @@ class BurstBufferLua(BurstBufferPlugin):
             SlurmError: It does not.
         """
         self._configure()
-        self._stages.defects = lua_settings().defects
         if lua_settings().slurm >= "24.05":
             why = await self._calls.check()
             if why:
@@ -142,7 +141,8 @@ class BurstBufferLua(BurstBufferPlugin):
     def bb_p_reconfig(self) -> int:
         """Read burst_buffer.conf again; pools are empty until the script is asked next."""
         self._configure()
-        self._books.forget_sizes()
+        if "empty_pools" in lua_settings().defects:
+            self._books.forget_sizes()
         return SLURM_SUCCESS
 
     def bb_p_get_system_size(self, name: str | None) -> int:
@@ -194,7 +194,7 @@ class BurstBufferLua(BurstBufferPlugin):
         else:
             lines = directives.lines_of(option, self._settings.directive)
             if option and not lines:
-                self._invalid()
+                self._invalid(option)
         if not lines:
             if option:
                 _enter(job_desc, "")
@@ -204,7 +204,7 @@ class BurstBufferLua(BurstBufferPlugin):
             request = directives.read_request(lines, pools)
         except directives.InvalidError as error:
             log.info("invalid burst buffer", why=str(error))
-            self._invalid()
+            self._invalid("\n".join(lines))
         if submit_uid == 0:
             text = "User root can not allocate burst buffers"
             raise SlurmError(errno.ESLURM_BURST_BUFFER_PERMISSION, text)
@@ -216,8 +216,13 @@ class BurstBufferLua(BurstBufferPlugin):
         return SLURM_SUCCESS
 
     @staticmethod
-    def _invalid() -> NoReturn:
-        raise SlurmError(errno.ESLURM_INVALID_BURST_BUFFER_REQUEST)
+    def _invalid(request: str = "") -> NoReturn:
+        """Refuse a request; from Slurm 25.05 on with its text, or what a defect prints for it."""
+        text, settings = "", lua_settings()
+        if request and settings.slurm >= "25.05":
+            shown = "(null)" if "missing_argument" in settings.defects else request
+            text = f"Invalid burst buffer spec ({shown})"
+        raise SlurmError(errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, text)
 
     async def bb_p_job_validate2(self, job_ptr: JobRecord) -> int:
         """Have the script look at the job's.
@@ -442,6 +447,10 @@ class BurstBufferLua(BurstBufferPlugin):
     def _end(self, bb: BbJob) -> None:
         if bb.state is BbState.PENDING:
             self._stages.set_state(bb, BbState.COMPLETE)
+        elif bb.failed and bb.state is BbState.STAGING_IN and _leaks():
+            # slurmctld kills what runs for the job, and its teardown has just been started.
+            log.error("teardown terminated by slurmctld", job=bb.job_id)
+            self._stages.set_state(bb, BbState.TEARDOWN)
         elif bb.state is not BbState.COMPLETE:
             self._stages.kill(bb)
             self._stages.tear_down(bb, hurry=True)
@@ -457,6 +466,10 @@ class BurstBufferLua(BurstBufferPlugin):
             "get_status", *arguments, job=None, limit_s=self._settings.other_timeout
         )
         return f"{reply.message or ''}\n" if reply.ok else "Error running slurm_bb_get_status\n"
+
+
+def _leaks() -> bool:
+    return "leak_race" in lua_settings().defects
 
 
 def _enter(job_desc: JobDesc, text: str) -> None:

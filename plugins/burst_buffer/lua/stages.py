@@ -44,7 +44,6 @@ class Stages:
         self._calls = calls
         self._type = plugin_type
         self.settings = Settings()
-        self.defects: frozenset[str] = frozenset()
         self._threads: dict[int, list[tuple[str, PluginThread]]] = {}
         self._running: dict[str, int] = {}
         self._freed = Event()
@@ -72,7 +71,7 @@ class Stages:
                 over = True
             finally:
                 # Real Slurm's count of stage-ins is not lowered by one that is killed.
-                kept = stage == "stage_in" and "stage_in_count" in self.defects
+                kept = stage == "stage_in" and "stage_in_count" in lua_settings().defects
                 if over or not kept:
                     self._running[stage] -= 1
                     self._freed.set()
@@ -83,8 +82,11 @@ class Stages:
 
     def kill(self, bb: BbJob) -> None:
         """Kill the calls under way of a cancelled job; a stage-out goes on, as recorded."""
+        goes_on = ["teardown"]
+        if "two_teardowns" in lua_settings().defects:
+            goes_on.append("stage_out")
         for stage, thread in self._threads.get(bb.job_id, []):
-            if stage in ("stage_in", "pre_run"):
+            if stage not in goes_on:
                 thread.cancel()
 
     def set_state(self, bb: BbJob, state: BbState) -> None:
@@ -220,7 +222,7 @@ class Stages:
         if base(job) == "PENDING":
             job.state_reason = OPERATION
             job.state_desc = text
-            if lua_settings().slurm <= "22.05":
+            if "pre_run_stuck" in lua_settings().defects:
                 bb.stuck = slurmctld.time()
             if bb.retry_cnt > _MAX_RETRY_CNT:
                 job.priority = 0
