@@ -235,15 +235,15 @@ def test_a_worker_with_another_version_is_refused_before_work_starts(
     from simctl.runners import dask_cluster  # noqa: PLC0415 - it needs the extra
 
     mine = {**about(), "trio": "0.1"}
-    monkeypatch.setattr(dask_cluster, "about", lambda: mine)
+    monkeypatch.setattr(dask_cluster, "about", lambda _: mine)
     monkeypatch.setattr(dask_cluster, "_about_or_why", distributed_about)
     with pytest.raises(InputError, match=r"worker tcp://.*: it has trio .* and not 0\.1"):
         list(run(work_of(Path(), 8), Where(dask=address), lambda: None))
 
 
-def distributed_about() -> dict[str, str]:
+def distributed_about(packages: tuple[str, ...]) -> dict[str, str]:
     """Return what a worker says of itself."""
-    return about()
+    return about(packages)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,10 @@
 `make mutants` tries all of them, which is no part of the suite. Here a few are looked at closely.
 """
 
+import os
+import signal
+import tempfile
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +17,13 @@ import trio
 
 from simctl.kernel.procs import RunsAs
 from simctl.plugins.points import ALL
+from simctl.runners.work import Where
 from tests.mutants import acting
-from tests.mutants.__main__ import arguments, choose, equivalents, report
+from tests.mutants.__main__ import arguments, as_json, choose, equivalents, report
 from tests.mutants.catalogue import Mutant, mutants, replaced
-from tests.mutants.running import Crew, Reach, attempt, probe
+from tests.mutants.running import Crew, Outcome, Reach, attempt, probe
 from tests.mutants.sites import read
+from tests.mutants.trying import Hunter
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -216,31 +222,82 @@ def test_says_what_is_wrong_with_its_words(
         choose(everything, arguments(words))
 
 
-def test_tells_a_mutant_that_tests_catch_from_one_that_they_miss(
-    everything: list[Mutant], capsys: pytest.CaptureFixture[str]
+CAUGHT = "stepd/manager.py:StepDaemon._see_session_out:switch_p_job_fini:dropped"
+MISSED = "simctl/ctld/port/burst_buffers.py:BurstBuffers.reconfig:bb_p_reconfig:dropped"
+OTHERS = [CAUGHT.replace("dropped", how) for how in ("ignored", "user", "root")]
+TESTS = ["tests/test_step_path.py"]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder in which this process and those it starts have their temporary files."""
+    found = tmp_path / "tmp"
+    found.mkdir()
+    monkeypatch.setenv("TMPDIR", str(found))
+    monkeypatch.setattr(tempfile, "tempdir", str(found))
+    return found
+
+
+def test_tells_a_mutant_that_tests_catch_from_one_that_they_miss_wherever_they_are_tried(
+    everything: list[Mutant], capsys: pytest.CaptureFixture[str], temporary: Path
 ) -> None:
-    """In a copy of the tree, with a few tests of steps, which know nothing of reconfiguring."""
-    caught = "stepd/manager.py:StepDaemon._see_session_out:switch_p_job_fini:dropped"
-    missed = "simctl/ctld/port/burst_buffers.py:BurstBuffers.reconfig:bb_p_reconfig:dropped"
-    chosen = [mutant for mutant in everything if mutant.id in {caught, missed}]
+    """In a copy of the tree, with a few tests of steps, which know nothing of reconfiguring.
+
+    A worker of a Dask cluster that is killed in the middle loses none and doubles none.
+    """
+    chosen = [each for each in everything if each.id in {MISSED, CAUGHT, *OTHERS}]
     before = (ROOT / "stepd" / "manager.py").read_bytes()
-    crew = Crew(ROOT, 1, ["tests/test_step_path.py"])
-    try:
-        reach = Reach()
-        probe(crew, ROOT, read(ROOT), reach, lambda _: None)
-        outcomes = {each.id: each for each in attempt(crew, chosen, reach, 60)}
-    finally:
-        crew.close()
-    assert outcomes[caught].stage == "tests"
-    assert outcomes[caught].by.startswith("tests/test_step_path.py::")
-    assert (outcomes[missed].stage, outcomes[missed].reached) == ("", 0)
+    crew, reach = Crew.of(ROOT, temporary, Where(workers=1), TESTS), Reach()
+    probe(crew, ROOT, reach, lambda _: None)
+    found = {each.id: each for each in attempt(crew, chosen, reach, 60)}
+    assert found[CAUGHT].stage == "tests"
+    assert found[CAUGHT].by.startswith("tests/test_step_path.py::")
+    assert (found[MISSED].stage, found[MISSED].reached) == ("", 0)
     assert reach.failing == {}
     assert (ROOT / "stepd" / "manager.py").read_bytes() == before
     assert not (ROOT / "simctl" / "_acting.py").exists()
-    report(list(outcomes.values()), {caught: "wrongly"}, ["gone"], 1)
+    report([found[CAUGHT], found[MISSED]], {CAUGHT: "wrongly"}, ["gone"], 1)
     said = capsys.readouterr().out
-    assert f"{missed}  (0 tests reach it)" in said
-    assert f"catches it: {caught}" in said
+    assert f"{MISSED}  (0 tests reach it)" in said
+    assert f"catches it: {CAUGHT}" in said
     assert "no such mutant: gone" in said
     counts = said.partition("2 mutants in 1 s\n")[2].splitlines()
     assert [int(line.split()[0]) for line in counts] == [0, 1, 0, 0, 1]
+    _wait_until_empty(temporary)
+
+    distributed: Any = pytest.importorskip("distributed", reason="no extra [dask]")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+    ) as cluster:
+        where = Where(dask=cluster.scheduler_address)
+        there: list[Outcome] = []
+        for outcome in attempt(attrs.evolve(crew, where=where), chosen, reach, 60):
+            if not there:
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+            there.append(outcome)
+    assert len(there) == len(chosen) == 5
+    told = [
+        as_json(sorted(each, key=lambda outcome: outcome.id), {}, [], 1.0, where)
+        for each in (there, found.values())
+    ]
+    assert told[0] == told[1]
+    assert all("took_s" not in each for each in told[0]["mutants"])
+    _wait_until_empty(temporary)
+
+
+def _wait_until_empty(folder: Path) -> None:
+    """Wait until no copy is left: whoever worked in one is gone then too."""
+    for _ in range(600):
+        if not [*folder.glob("simctl-mutants-*")]:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"left: {list(folder.iterdir())}")
+
+
+def test_tests_are_cut_where_their_time_is_up() -> None:
+    """As they took when nothing was mutated: so it is the same wherever mutants are tried."""
+    hunter = Hunter.__new__(Hunter)
+    hunter._took_s = {"a": 1.0, "b": 2.0, "c": 3.0}
+    for budget_s, shown in ((0.5, "a"), (1.0, "ab"), (2.9, "ab"), (3.0, "abc"), (9.0, "abc")):
+        hunter._budget_s = budget_s
+        assert "".join(hunter._within_budget(list("abc"))) == shown

@@ -195,7 +195,7 @@ class Subjects:
             else:
                 self._forgotten[seq // 8] |= 1 << seq % 8
         self._of = kept
-        self._forget_at = len(kept) + _WINDOW
+        self._forget_at = len(kept) + max(_WINDOW, len(kept))
         for line in self._lines.values():
             line.own &= kept.keys()
         self._forget_gone(self._forked, _WINDOW)
@@ -212,7 +212,7 @@ class Subjects:
 _SOMEBODY: Final = -1
 """Stands for a job that nobody asks about any more."""
 
-_WINDOW: Final = 200_000
+_WINDOW: Final = 20_000
 """How many events back it is remembered whom each was about, and how many forked processes."""
 
 _GONE: Final = 10_000

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic
 import attrs
 
 from simctl.runners.bundle import Bundle
-from simctl.runners.local import Pool
+from simctl.runners.local import Pool, leaving_ctrl_c
 from simctl.runners.versions import about, differences
 from simctl.runners.work import Chunk, ChunkT, LostError, Work, WorkerError
 from simctl.status import InputError
@@ -74,7 +74,7 @@ def run_unit(
     payload: Payload[ChunkT], chunks: list[tuple[int, int]], wanted: dict[str, str]
 ) -> tuple[list[ChunkT], float]:
     """Run a few chunks in a worker; return what came of them, and how many seconds that took."""
-    found = about()
+    found = about(payload.work.packages)
     if found != wanted:
         raise OtherVersionError(differences(wanted, found))
     if _CREW.digest != payload.digest or _CREW.pool is None:
@@ -126,7 +126,7 @@ def run_on_dask(work: Work[ChunkT], address: str, done: Callable[[], None]) -> I
     with ExitStack() as stack:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         client = _connect(address, stack)
-        _check_versions(client, address)
+        _check_versions(client, address, work.packages)
         yield from _Given(work, client, address).results(done)
 
 
@@ -135,14 +135,15 @@ def _connect(address: str, stack: ExitStack) -> Any:
         if address == "local" or address.startswith("local:"):
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="simctl-dask-"))
             count = address.partition(":")[2]
-            cluster = distributed.LocalCluster(
-                n_workers=int(count) if count else None,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                local_directory=scratch,
-                silence_logs=logging.CRITICAL,
-            )
+            with leaving_ctrl_c():
+                cluster = distributed.LocalCluster(
+                    n_workers=int(count) if count else None,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    local_directory=scratch,
+                    silence_logs=logging.CRITICAL,
+                )
             stack.callback(cluster.close, timeout=CONNECT_S)
             client = distributed.Client(cluster, timeout=CONNECT_S)
         elif "://" in address:
@@ -169,21 +170,22 @@ def _close(client: Any) -> None:
         client.close(timeout=CONNECT_S)
 
 
-def _check_versions(client: Any, address: str) -> None:
+def _check_versions(client: Any, address: str, packages: tuple[str, ...]) -> None:
     try:
         client.wait_for_workers(1, timeout=WORKERS_S)
     except TimeoutError as error:
         raise InputError(
             f"--dask {address}: the scheduler has no worker, and none came within {WORKERS_S} s"
         ) from error
-    for worker, found in client.run(_about_or_why, on_error="return").items():
-        if found != about():
-            why = differences(about(), found) if isinstance(found, dict) else str(found)
+    wanted = about(packages)
+    for worker, found in client.run(_about_or_why, packages, on_error="return").items():
+        if found != wanted:
+            why = differences(wanted, found) if isinstance(found, dict) else str(found)
             raise InputError(f"--dask {address}: worker {worker}: {why}")
 
 
-def _about_or_why() -> dict[str, str]:
-    return about()
+def _about_or_why(packages: tuple[str, ...]) -> dict[str, str]:
+    return about(packages)
 
 
 class _Given(Generic[ChunkT]):
@@ -265,7 +267,9 @@ class _Given(Generic[ChunkT]):
                 unit, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
             else:
                 unit = [self._alone.pop(0)]
-            future = self._client.submit(run_unit, self._payload, unit, about(), pure=False)
+            future = self._client.submit(
+                run_unit, self._payload, unit, about(self._work.packages), pure=False
+            )
             self._out[future] = unit
 
     def _ended(self) -> list[Any]:

@@ -49,6 +49,9 @@ class Pool(Generic[ChunkT]):
         self._lost: set[int] = set()
         """The first trials of chunks that have not come, and whose worker was killed."""
 
+        self._ended = False
+        """Whether its workers were ended, which a thread that runs chunks then hears of."""
+
     def __enter__(self) -> "Pool[ChunkT]":
         """Start the workers; Ctrl-C is their parent's business."""
         try:
@@ -82,6 +85,7 @@ class Pool(Generic[ChunkT]):
         self._end()
 
     def _end(self) -> None:
+        self._ended = True
         for pipe, worker in self._workers.items():
             pipe.close()
             worker.process.terminate()
@@ -158,6 +162,8 @@ class Pool(Generic[ChunkT]):
 
     def _replace(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
         """Have another worker go on where one was killed; the second time nobody does that."""
+        if self._ended:
+            raise WorkerError("the worker processes were ended")
         worker = self._workers.pop(pipe)
         chunk = self._given.pop(pipe, None)
         pipe.close()

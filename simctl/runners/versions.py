@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +13,11 @@ _PACKAGES: Final = ("attrs", "msgspec", "pyyaml", "structlog", "trio")
 
 
 @functools.cache
-def about() -> dict[str, str]:
-    """Return what has to be the same everywhere: versions, and simctl's own sources."""
+def about(more: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return what has to be the same everywhere: versions, and simctl's own sources.
+
+    *more* are packages that work needs besides; one that is missing here is missing in the answer.
+    """
     root = Path(simctl.__file__).parent
     sources = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -24,7 +27,15 @@ def about() -> dict[str, str]:
         "simctl's sources": sources.hexdigest()[:16],
         "Python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
+        **{name: found for name in more if (found := _version(name))},
     }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def differences(wanted: dict[str, str], found: dict[str, str]) -> str:

@@ -73,6 +73,9 @@ class Work(Generic[ChunkT]):
     bundle: Callable[[], Bundle] = Bundle
     """Returns the files that have to be there; asked for only where they are not at hand."""
 
+    packages: tuple[str, ...] = ()
+    """What has to be installed in the same version everywhere, besides what simctl itself needs."""
+
 
 class WorkerError(RuntimeError):
     """A worker broke, which is a fault of simctl's."""

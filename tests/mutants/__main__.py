@@ -5,18 +5,21 @@ import fnmatch
 import json
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import yaml
 
+from simctl.runners.arguments import add_where
+from simctl.runners.work import LostError, Where, read_where
+from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from tests.mutants import running
 from tests.mutants.catalogue import Mutant, mutants
 from tests.mutants.running import Crew, Outcome
-from tests.mutants.sites import read
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 EQUIVALENTS: Final = Path(__file__).with_name("equivalents.yaml")
@@ -35,12 +38,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
         action="store_true",
         help="what no rule and no test caught, equivalents left out",
     )
-    parser.add_argument("--workers", type=int, default=1, help="copies that work side by side")
+    add_where(parser)
     parser.add_argument(
-        "--budget", type=float, default=60, help="CPU seconds of tests for a mutant"
+        "--budget", type=float, default=60, help="seconds of tests for a mutant, as measured before"
     )
     parser.add_argument("--tests", metavar="FILE", nargs="+", default=[], help="show them to these")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all outcomes to a file")
+    parser.add_argument("--json", action="store_true", help="print all outcomes as JSON")
     parser.add_argument("--state", type=Path, default=ROOT / ".mutants", help=argparse.SUPPRESS)
     return parser.parse_args(words)
 
@@ -74,36 +77,53 @@ def equivalents() -> dict[str, str]:
 
 def main(words: list[str]) -> int:
     """Do as the command line says; return 0 if nothing was missed."""
+    try:
+        return _main(words)
+    except InputError as error:
+        print(f"make mutants: {error}", file=sys.stderr)
+        return WRONG_INPUT
+
+
+def _main(words: list[str]) -> int:
     args = arguments(words)
     every = mutants(ROOT)
     chosen = choose(every, args)
     if args.list or args.show:
         for mutant in chosen:
             print(mutant.diff() if args.show else mutant.id)
-        return 0
+        return OK
+    where = read_where(args.workers, args.dask)
     same = equivalents()
     stale = sorted(set(same) - {mutant.id for mutant in every})
     args.state.mkdir(exist_ok=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
-    try:
-        outcomes = _try(chosen, args)
-    except KeyboardInterrupt:
-        print("\nstopped; `--resume` goes on from here", file=sys.stderr)
-        return 130
-    asked = {mutant.id: outcomes[mutant.id] for mutant in chosen if mutant.id in outcomes}
-    report(list(asked.values()), same, stale, time.monotonic() - began)
-    if args.json:
-        args.json.write_text(json.dumps([attrs.asdict(each) for each in asked.values()], indent=1))
-    missed = [each for each in asked.values() if not each.stage and each.id not in same]
-    return 1 if missed or stale else 0
-
-
-def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
-    """Try those that are to be tried; return what is known of all."""
     log = args.state / "outcomes.jsonl"
     known = _known(log, chosen)
+    lost: LostError | None = None
+    try:
+        _try(_todo(chosen, known, args), known, where, args)
+    except LostError as error:
+        lost = error
+    except KeyboardInterrupt:
+        print("\nstopped; `--resume` goes on from here", file=sys.stderr)
+        return INTERRUPTED
+    asked = [known[mutant.id] for mutant in chosen if mutant.id in known]
+    wall_s = time.monotonic() - began
+    if args.json:
+        print(json.dumps(as_json(asked, same, stale, wall_s, where), indent=1))
+    else:
+        report(asked, same, stale, wall_s)
+    if lost is not None:
+        raise lost
+    return NOT_HELD if stale or _missed(asked, same) else OK
+
+
+def _todo(
+    chosen: list[Mutant], known: dict[str, Outcome], args: argparse.Namespace
+) -> list[Mutant]:
+    """Return those that are to be tried; what is known of them is forgotten."""
     todo = chosen
     if args.missed:
         same = equivalents()
@@ -111,36 +131,34 @@ def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
         todo = [mutant for mutant in chosen if mutant.id in weak and mutant.id not in same]
     elif args.resume:
         todo = [mutant for mutant in chosen if mutant.id not in known]
-    else:
-        for mutant in chosen:
-            known.pop(mutant.id, None)
+    for mutant in todo:
+        known.pop(mutant.id, None)
     # Calls of plugins first: what moves or drops whole functions tells less.
-    todo = sorted(todo, key=lambda mutant: mutant.depth)
+    return sorted(todo, key=lambda mutant: mutant.depth)
+
+
+def _try(
+    todo: list[Mutant], known: dict[str, Outcome], where: Where, args: argparse.Namespace
+) -> None:
+    """Try mutants, and add what becomes of each to what is known."""
     if not todo:
-        return known
-    say(f"{len(todo)} mutants, {args.workers} at a time")
-    crew = Crew(ROOT, args.workers, args.tests)
-    try:
+        return
+    say(f"{len(todo)} mutants, {where.told}")
+    with tempfile.TemporaryDirectory(prefix="simctl-mutants-") as folder:
+        crew = Crew.of(ROOT, Path(folder), where, args.tests)
         reach = running.load(args.state / "reach.json")
-        running.probe(crew, ROOT, read(ROOT), reach, say)
+        running.probe(crew, ROOT, reach, say)
         running.keep(args.state / "reach.json", reach)
         if reach.failing:
             say(f"left out, for they fail in a copy of the tree: {len(reach.failing)} tests")
-        with log.open("a") as file:
-            for number, outcome in enumerate(
-                running.attempt(crew, todo, reach, args.budget), start=1
-            ):
+        outcomes = running.attempt(crew, todo, reach, args.budget)
+        with (args.state / "outcomes.jsonl").open("a") as file:
+            for number, outcome in enumerate(outcomes, start=1):
                 known[outcome.id] = outcome
                 file.write(json.dumps(attrs.asdict(outcome)) + "\n")
                 file.flush()
                 what = outcome.stage or "MISSED"
                 say(f"{number}/{len(todo)} {what} {outcome.took_s:.1f}s {outcome.id}")
-    finally:
-        # Who presses Ctrl-C again has to wait until the copies are gone.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        crew.close()
-    return known
 
 
 def _known(log: Path, chosen: list[Mutant]) -> dict[str, Outcome]:
@@ -159,10 +177,30 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _missed(outcomes: list[Outcome], same: dict[str, str]) -> list[Outcome]:
+    return [each for each in outcomes if not each.stage and each.id not in same]
+
+
+def as_json(
+    outcomes: list[Outcome], same: dict[str, str], stale: list[str], wall_s: float, where: Where
+) -> dict[str, Any]:
+    """Return what `--json` prints: `wall_s` and `runner` alone depend on who tried them."""
+    told = [attrs.asdict(each) | {"equivalent": each.id in same} for each in outcomes]
+    for each in told:
+        del each["took_s"]
+    return {
+        "mutants": told,
+        "missed": [each.id for each in _missed(outcomes, same)],
+        "no_mutants": stale,
+        "wall_s": round(wall_s, 3),
+        "runner": where.told,
+    }
+
+
 def report(outcomes: list[Outcome], same: dict[str, str], stale: list[str], took_s: float) -> None:
     """Print what was caught by what, and what was not."""
     counts = Counter(each.stage for each in outcomes)
-    missed = [each for each in outcomes if not each.stage and each.id not in same]
+    missed = _missed(outcomes, same)
     weak = [each for each in outcomes if each.stage == "goldens" and each.id not in same]
     caught = [each for each in outcomes if each.stage in {"rules", "tests"} and each.id in same]
     for title, group in (("MISSED", missed), ("caught by golden traces alone", weak)):

@@ -1,16 +1,20 @@
 """Copies of the tree, each with a server of its own; nothing is ever changed in the tree itself."""
 
 import contextlib
+import fnmatch
+import io
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from tests.mutants.server import HITS_FILE
 
@@ -20,31 +24,53 @@ _LEFT_OUT: Final = (
 )
 
 
-class Copy:
-    """A copy of the tree in a temporary folder, and the process that works in it."""
+_END_S: Final = 5.0
 
-    def __init__(self, root: Path, tests: Sequence[str] = ()) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="simctl-mutants-"))
-        self.tree = self._folder / "tree"
-        shutil.copytree(root, self.tree, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
-        shutil.copy(self.tree / "tests" / "mutants" / "acting.py", self.tree / "simctl/_acting.py")
-        temporary = self._folder / "tmp"
+PACKED: Final = "tree.tar.gz"
+"""The tree as it travels: with its symbolic links, once to each worker."""
+
+
+def pack(root: Path) -> bytes:
+    """Return a tree, packed, without what tools have left in it."""
+
+    def wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        name = entry.name.rpartition("/")[2]
+        left = any(fnmatch.fnmatchcase(name, pattern) for pattern in _LEFT_OUT)
+        return None if left else entry
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=6) as archive:
+        archive.add(root, arcname=".", filter=wanted)
+    return packed.getvalue()
+
+
+class Copy:
+    """A copy of the tree in a temporary folder, and the process that works in it.
+
+    Both are gone when it is closed, no more used, or when its owner has died.
+    """
+
+    def __init__(self, packed: Path, tests: Sequence[str] = ()) -> None:
+        """Start its process, which unpacks the tree and collects *tests*, files of them or all."""
+        folder = Path(tempfile.mkdtemp(prefix="simctl-mutants-"))
+        self.tree = folder / "tree"
+        temporary = folder / "tmp"
         temporary.mkdir()
         env = os.environ | {
             "PYTHONPATH": str(self.tree),
             # A mutated file must leave nothing compiled behind.
             "PYTHONDONTWRITEBYTECODE": "1",
             "TMPDIR": str(temporary),
-            HITS_FILE: str(self._folder / "hits"),
+            HITS_FILE: str(folder / "hits"),
         }
         request_out, self._requests = os.pipe()
-        self.answers, answer_in = os.pipe()
-        self._process = subprocess.Popen(
+        answers, answer_in = os.pipe()
+        process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "tests.mutants.server"),
-                *(str(request_out), str(answer_in), *tests),
+                *(sys.executable, str(Path(__file__).with_name("server.py"))),
+                *(str(request_out), str(answer_in), str(packed), str(folder), *tests),
             ],
-            cwd=self.tree,
+            cwd=folder,
             env=env,
             pass_fds=(request_out, answer_in),
             start_new_session=True,
@@ -53,26 +79,37 @@ class Copy:
         )
         os.close(request_out)
         os.close(answer_in)
-        self._reading = os.fdopen(self.answers)
+        self._answers = os.fdopen(answers)
+        self.close = weakref.finalize(self, _close, process, self._requests, self._answers, folder)
 
-    def ask(self, request: dict[str, Any]) -> None:
-        """Send a request; its answer comes to `answers`."""
+    def ask(self, request: dict[str, Any]) -> Any:
+        """Send a request; return its answer."""
         left = memoryview((json.dumps(request) + "\n").encode())
         while left:
             left = left[os.write(self._requests, left) :]
+        return self.answer()
 
     def answer(self) -> Any:
-        """Read an answer; wait for it."""
-        line = self._reading.readline()
+        """Read an answer; wait for it. The first is given without a request: what tests there are.
+
+        From then on the tree is there.
+
+        Raises:
+            RuntimeError: The process has ended.
+        """
+        line = self._answers.readline()
         if not line:
             raise RuntimeError("the tests of the copy cannot be collected, see above")
         return json.loads(line)
 
-    def close(self) -> None:
-        """End the process and remove the copy."""
-        os.close(self._requests)
-        self._reading.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+
+def _close(process: subprocess.Popen[bytes], requests: int, answers: IO[str], folder: Path) -> None:
+    # It ends the fork that is at work.
+    os.close(requests)
+    answers.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    shutil.rmtree(folder, ignore_errors=True)

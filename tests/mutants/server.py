@@ -1,18 +1,25 @@
 """One pytest process in a copy of the tree: it has collected all tests, and forks for each mutant.
 
+It is run as a script, which unpacks its copy.
+
 A fork has the modules loaded already: it puts the mutated function's code in the place of the
 original's, and runs what it is told until the first failure. Requests and answers are lines of
 JSON on two pipes. The file is mutated in the copy as well, for tests that start simctl anew.
+When nobody holds the other end of the pipe of requests any more, whatever ended who did, this
+process ends with the fork that is at work, and removes the copy.
 """
 
 import contextlib
 import gc
+import importlib
 import inspect
 import json
 import os
 import select
+import shutil
 import signal
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,8 +62,9 @@ class Server:
         )
         gc.collect()
         gc.freeze()
-        for line in self._requests:
-            self._answer(self._served(session, json.loads(line)))
+        with contextlib.suppress(EOFError, BrokenPipeError):
+            for line in self._requests:
+                self._answer(self._served(session, json.loads(line)))
         return True
 
     def _served(self, session: pytest.Session, request: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +112,7 @@ class Server:
                 os._exit(status)
         os.close(writes)
         try:
-            answer = _watch(reads)
+            answer = _watch(reads, self._requests.fileno())
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
@@ -113,11 +121,18 @@ class Server:
         return answer
 
 
-def _watch(reads: int) -> dict[str, Any]:
-    """Return what a fork answers; if it dies or falls silent, in what it did."""
+def _watch(reads: int, requests: int) -> dict[str, Any]:
+    """Return what a fork answers; if it dies or falls silent, in what it did.
+
+    Raises:
+        EOFError: Nobody waits for the answer any more. Nothing else can be read from *requests*
+            before it is given.
+    """
     doing, text = "its start", b""
     while True:
-        ready, _, _ = select.select([reads], [], [], SILENT_S)
+        ready, _, _ = select.select([reads, requests], [], [], SILENT_S)
+        if requests in ready:
+            raise EOFError
         more = os.read(reads, 1 << 20) if ready else b""
         if not more:
             return {"caught": doing, "why": "ended all at once" if ready else "did not end"}
@@ -182,10 +197,6 @@ class _Child:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             yield item.nodeid, self._failure, time.perf_counter() - began
 
-    def _tear_down(self) -> None:
-        """Take down what was left up for a test that is not run after all."""
-        self._session._setupstate.teardown_exact(None)
-
     def _probe(self, names: list[str]) -> list[dict[str, Any]]:
         """Run tests with probes in the code; tell which each has passed."""
         from simctl import _acting  # type: ignore[attr-defined]  # noqa: PLC0415 - in copies alone
@@ -203,23 +214,14 @@ class _Child:
 
     def _hunt(self, request: dict[str, Any]) -> dict[str, Any]:
         """Look for what notices a mutant: rules, then tests, then golden traces."""
-        until = time.process_time() + request["budget_s"]
         broken = self._rule(request["scenarios"])
         if broken:
             return {"stage": "rules", "caught": broken[0], "why": broken[1]}
-        done = 0
-        for name, failure, _ in self._run(request["tests"]):
-            done += 1
-            if failure:
-                return {"stage": "tests", "caught": name, "why": failure}
-            if time.process_time() > until:
-                break
-        self._tear_down()
-        left = len(request["tests"]) - done
-        for name, failure, _ in self._run(request["goldens"]):
-            if failure:
-                return {"stage": "goldens", "caught": name, "why": failure, "left": left}
-        return {"stage": "", "caught": "", "why": "", "left": left}
+        for stage in ("tests", "goldens"):
+            for name, failure, _ in self._run(request[stage]):
+                if failure:
+                    return {"stage": stage, "caught": name, "why": failure}
+        return {"stage": "", "caught": "", "why": ""}
 
     def _rule(self, names: list[str]) -> tuple[str, str] | None:
         """Run scenarios; return the first that does not do what it says, and what is wrong."""
@@ -272,11 +274,29 @@ def _replace_in_sets(old: CodeType, new: CodeType) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Collect all tests, or those of the files that are named, and serve."""
-    requests, answers, *tests = arguments
-    with os.fdopen(int(requests)) as asked, os.fdopen(int(answers), "w") as answered:
-        options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", f"--ignore={_OWN}"]
-        return int(pytest.main([*options, *tests], plugins=[Server(asked, answered)]))
+    """Unpack a tree, collect all its tests or those of the files that are named, and serve."""
+    requests, answers, packed, folder, *tests = arguments
+    # Whoever runs a worker keeps Ctrl-C from it; tests send themselves that signal.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", f"--ignore={_OWN}"]
+    try:
+        _unpack(packed, Path(folder) / "tree")
+        with os.fdopen(int(requests)) as asked, os.fdopen(int(answers), "w") as answered:
+            return int(pytest.main([*options, *tests], plugins=[Server(asked, answered)]))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unpack(packed: str, tree: Path) -> None:
+    with tarfile.open(packed) as archive:
+        # Pythons before 3.11.4 know no filter.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tree)
+    shutil.copy(tree / "tests" / "mutants" / "acting.py", tree / "simctl" / "_acting.py")
+    os.chdir(tree)
+    # The folder of this script makes way; the tree, on PYTHONPATH, is there only now.
+    del sys.path[0]
+    importlib.invalidate_caches()
 
 
 if __name__ == "__main__":
