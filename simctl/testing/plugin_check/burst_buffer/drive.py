@@ -262,20 +262,27 @@ class BurstBufferDrive:
             found = _NUMBER.match(word)
             if found is None:
                 continue
-            for power in range(1, _LARGEST):
-                fits = self._directive
-                larger = f"{found[1] or ''}{int(found[2]) << power}{found[3]}"
-                self._directive = started_with.replaced(word, larger)
-                life = one_life(
-                    self._kind, self._directive, self._chosen.setting, model=self._model
-                )
-                if _refused_or_waits(life):
-                    self._directive = fits
+            larger = [
+                started_with.replaced(word, f"{found[1] or ''}{int(found[2]) << power}{found[3]}")
+                for power in range(_LARGEST)
+            ]
+            if self._fits(larger[-1]):
+                continue
+            for smaller, each in pairwise(larger):
+                fits = self._fits(each)
+                if fits is None:
+                    break
+                if not fits:
+                    self._directive = smaller
                     self._limited = True
                     return
-                if not life.ways(1)[-1].startswith("COMPLETED"):
-                    break
-            self._directive = started_with
+
+    def _fits(self, directive: Directive) -> bool | None:
+        """Return whether a job has its space; None where it has it and does not complete."""
+        life = one_life(self._kind, directive, self._chosen.setting, model=self._model)
+        if _refused_or_waits(life):
+            return False
+        return True if life.ways(1)[-1].startswith("COMPLETED") else None
 
     # Judging.
 
