@@ -53,12 +53,16 @@ class StepDaemons:
     def has_run(self, key: tuple[int, int]) -> bool:
         """Return whether a step of a run of a job, or of one before it, is here."""
         job_id, restart_cnt = key
-        return any(box.process.run_of_job <= restart_cnt for _, box in self.of_job(job_id))
+        return bool(self._spool.sockets) and any(
+            box.process.run_of_job <= restart_cnt for _, box in self.of_job(job_id)
+        )
 
     def has_later_run(self, key: tuple[int, int]) -> bool:
         """Return whether a step is here of a run of a job after this one."""
         job_id, restart_cnt = key
-        return any(box.process.run_of_job > restart_cnt for _, box in self.of_job(job_id))
+        return bool(self._spool.sockets) and any(
+            box.process.run_of_job > restart_cnt for _, box in self.of_job(job_id)
+        )
 
     def listed(self) -> tuple[tuple[int, int, int], ...]:
         """Return the steps as a registration lists them: job, step, run of the job."""

@@ -78,6 +78,10 @@ NULL: Final = Handle(None, 0)
 """A hold on nothing: what a plugin gives that keeps no object."""
 
 
+CREDENTIAL: Final = Handle(None, 0)
+"""Stands for the credential of the step as the calling process has it."""
+
+
 @attrs.frozen(kw_only=True)
 class About:
     """Which job and step a call concerns, where the calling process serves many.
@@ -121,6 +125,13 @@ class Observer(Protocol):
         """Look at what a call has left, how it failed, and what was wrong with it."""
 
 
+class _Places(dict[str, RunsAs]):
+    """As whom a function is called in each role; None in any other."""
+
+    def __missing__(self, role: str) -> None:
+        """Return None."""
+
+
 class Hooks:
     """Calls plugin functions for every process of a run; one for a world."""
 
@@ -155,8 +166,10 @@ class Hooks:
         """Lets other processes go first before a call, where the schedule may wish it."""
         self.under_way: list[OpenCall] = []
         """Calls that wait for something: virtual time, a message, an event."""
-        self._own_places = {key: own.places(model) for key, own in OWN.items()}
-        self._places = {name: point.places(model) for name, point in (ALL | OPTIONAL).items()}
+        self._own_places = {key: _Places(own.places(model)) for key, own in OWN.items()}
+        self._places = {
+            name: _Places(point.places(model)) for name, point in (ALL | OPTIONAL).items()
+        }
 
     @contextmanager
     def unobserved(self) -> Iterator[None]:
@@ -169,7 +182,7 @@ class Hooks:
 
     def permit(self, point: Point) -> None:
         """Let a function be called as in model guide, for the sake of an option, in any model."""
-        self._places[point.name] = point.places("guide")
+        self._places[point.name] = _Places(point.places("guide"))
 
     async def load(
         self,
@@ -205,7 +218,7 @@ class Hooks:
                 for kind in self._registry.kinds(plugin_type)
             )
         who.touch().load(known_as, instance)
-        if failed(await self.run_own(who, "init", instance, plugin_type, about)):
+        if await self.run_own(who, "init", instance, plugin_type, about) < 0:
             del who.touch().instances[known_as]
             return False
         return True
@@ -248,7 +261,7 @@ class Hooks:
 
     def _check_own(self, who: Process, plugin_class: str, name: str) -> None:
         """Refuse an init or fini where the model has none: a bug of simctl's."""
-        if self._own_places[plugin_class, name].get(who.role) is not who.runs_as:
+        if self._own_places[plugin_class, name][who.role] is not who.runs_as:
             raise MisplacedCallError(OWN[plugin_class, name], who, self.model)
 
     async def run_own(
@@ -291,7 +304,8 @@ class Hooks:
         Args:
             point: The function.
             who: The process that calls; its role and user must be the declared ones.
-            arguments: As declared; a `Handle` stands for the object it holds.
+            arguments: As declared; a `Handle` stands for the object it holds, and `CREDENTIAL` for
+                that of the process.
             about: The job and step, where `who` does not say.
             plugin_type: Which plugin, where the class has several.
 
@@ -299,7 +313,7 @@ class Hooks:
             An int function's result (SLURM_ERROR if it failed in whatever way), a new `Handle` from
             a function that makes an object (or SLURM_ERROR), else what the function returned.
         """
-        place = self._places[point.name].get(who.role)
+        place = self._places[point.name][who.role]
         if place is not who.runs_as and place is not RunsAs.EITHER:
             raise MisplacedCallError(point, who, self.model)
         if self.switch is not None:
@@ -311,6 +325,8 @@ class Hooks:
         who.about = about
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
+        if arguments and arguments[0] is CREDENTIAL:
+            arguments = (memory.credential, *arguments[1:])
         try:
             method = getattr(memory.instances[plugin_type or point.plugin_class], point.name)
         except BaseException as error:  # noqa: BLE001 - as in _looked_up, a call less
@@ -599,6 +615,8 @@ class Hooks:
         try:
             value = getattr(instance, getattr(instance, "simctl_blank", alloc.name))()
             if type(value) is CoroutineType:
+                await who.table.kernel.enter_task()
+                CALLING.set(who)
                 value = await value
         except BaseException as error:
             if isinstance(error, ENDED) and who.table.kernel.ends(error):
@@ -807,6 +825,7 @@ _REPR.maxother = 1000
 
 
 __all__ = [
+    "CREDENTIAL",
     "NOTHING",
     "About",
     "CallFault",

@@ -7,8 +7,8 @@ now as one of them and now as another; under a schedule that separates processes
 thread of its own, so that the tasks may be reordered.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -22,12 +22,18 @@ from simctl.kernel.procs import (
     Process,
     wait_status,
 )
-from simctl.plugins.hooks import NOTHING, About, NonsenseError, check_environment, failed
+from simctl.plugins.hooks import (
+    CREDENTIAL,
+    NOTHING,
+    About,
+    NonsenseError,
+    check_environment,
+    failed,
+)
 from simctl.plugins.points.checkpoint import (
     slurm_ckpt_restart_task,
     slurm_ckpt_stepd_prefork,
 )
-from simctl.plugins.points.declare import Point
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
     switch_p_job_attach,
@@ -214,7 +220,7 @@ class StepDaemon:
         if not self._batch:
             if not await self._receive_credential(alloc=True):
                 return ESLURMD_INVALID_JOB_CREDENTIAL
-            if failed(await self._switch(switch_p_job_preinit, manager)):
+            if await self._hooks.call(switch_p_job_preinit, manager, CREDENTIAL) < 0:
                 return ESLURM_INTERCONNECT_FAILURE
         session = self._session = manager.fork(role="session")
         exit_code = await self._start_session(session)
@@ -228,13 +234,18 @@ class StepDaemon:
         self._srun.tell_exits()
         if not self._batch:
             job = self.work.job
-            await self._switch(switch_p_job_postfini, manager, session.pid, job.job_id, job.step_id)
+            await self._hooks.call(
+                switch_p_job_postfini, manager, CREDENTIAL, session.pid, job.job_id, job.step_id
+            )
         return SESSION_EXIT_RC[exit_code]
 
     async def _start_session(self, session: Process) -> int:
         """Set the session up and fork its tasks; return 0 or its exit code."""
         job = self.work.job
-        if not self._batch and failed(await self._switch(switch_p_job_init, session, job.uid)):
+        if (
+            not self._batch
+            and await self._hooks.call(switch_p_job_init, session, CREDENTIAL, job.uid) < 0
+        ):
             return SESSION_INIT_FAILED
         if not await self._prefork(session):
             return SESSION_PREPARE_FAILED
@@ -262,7 +273,7 @@ class StepDaemon:
     async def _see_session_out(self, session: Process) -> int:
         """Wait for all tasks, then finish the session as the user; return its exit code."""
         await self._wait_for_tasks(session, self.process)
-        if not self._batch and failed(await self._switch(switch_p_job_fini, session)):
+        if not self._batch and await self._hooks.call(switch_p_job_fini, session, CREDENTIAL) < 0:
             return SESSION_INIT_FAILED
         return 0
 
@@ -279,7 +290,9 @@ class StepDaemon:
         self._say_there()
         if not await self._hooks.load(stepd, "checkpoint"):
             return SLURM_PLUGIN_NAME_INVALID
-        if not self._batch and failed(await self._switch(switch_p_job_preinit, stepd)):
+        if not self._batch and failed(
+            await self._hooks.call(switch_p_job_preinit, stepd, CREDENTIAL)
+        ):
             return ESLURM_INTERCONNECT_FAILURE
         if self._hooks.strikes(stepd, "create_container"):
             return ESLURMD_SETUP_ENVIRONMENT_ERROR
@@ -289,8 +302,14 @@ class StepDaemon:
             job = self.work.job
             # The tasks' process group is recorded besides; the plugin's is the daemon's own.
             about = self._record_of_tasks()
-            await self._switch(
-                switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id, about=about
+            await self._hooks.call(
+                switch_p_job_postfini,
+                stepd,
+                CREDENTIAL,
+                stepd.pid,
+                job.job_id,
+                job.step_id,
+                about=about,
             )
         self._srun.tell_exits()
         return rc
@@ -299,7 +318,9 @@ class StepDaemon:
         """Run everything between the container's creation and its end."""
         job = self.work.job
         if not self._batch and failed(
-            await self._switch(switch_p_job_init, stepd, job.uid, about=self._record(pgid=0))
+            await self._hooks.call(
+                switch_p_job_init, stepd, CREDENTIAL, job.uid, about=self._record(pgid=0)
+            )
         ):
             return ESLURM_INTERCONNECT_FAILURE
         rc = await self._fork_all_tasks(stepd)
@@ -307,7 +328,7 @@ class StepDaemon:
             self._srun.launched(0, tuple(task.rank for task in self.tasks.tasks))
             await self._hear_srun_out()
             await self._wait_for_tasks(stepd, stepd)
-        if not self._batch and failed(await self._switch(switch_p_job_fini, stepd)):
+        if not self._batch and failed(await self._hooks.call(switch_p_job_fini, stepd, CREDENTIAL)):
             self._tell_fini_failed(stepd)
         return rc
 
@@ -373,15 +394,6 @@ class StepDaemon:
 
     # What both models share.
 
-    def _switch(
-        self, point: Point, who: Process, *arguments: object, about: About = NOTHING
-    ) -> Awaitable[Any]:
-        """Call a switch function on the credential as this process has it."""
-        memory = who.memory
-        if memory.holders != 1 and not memory.inert:
-            memory = who.touch()
-        return self._hooks.call(point, who, memory.credential, *arguments, about=about)
-
     async def _receive_credential(self, *, alloc: bool) -> bool:
         """Unpack the credential that slurmd handed over; false if that failed."""
         process = self.process
@@ -393,7 +405,7 @@ class StepDaemon:
             credential = await self._hooks.blank(process, switch_p_alloc_jobinfo)
         process.touch().store(credential)
         packed = self.work.switch_job.opened()
-        if failed(await self._hooks.call(switch_p_unpack_jobinfo, process, credential, packed)):
+        if await self._hooks.call(switch_p_unpack_jobinfo, process, credential, packed) < 0:
             return False
         process.memory.store(credential)
         return True
@@ -402,7 +414,7 @@ class StepDaemon:
         """Let the checkpoint plugin prepare, which may change the tasks' environment."""
         job = self.work.job
         about = self._record(batch=int(job.batch))
-        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, who, job, about=about)):
+        if await self._hooks.call(slurm_ckpt_stepd_prefork, who, job, about=about) < 0:
             return False
         try:
             if self.site.images.enabled:
@@ -462,9 +474,10 @@ class StepDaemon:
         work = self.work
         env = dict(work.env)
         if not self._batch:
-            attached = await self._switch(
+            attached = await self._hooks.call(
                 switch_p_job_attach,
                 process,
+                CREDENTIAL,
                 env,
                 work.job.nodeid,
                 task.procid,
@@ -680,8 +693,9 @@ class StepDaemon:
                 reporter.cause = parent.cause
             self._srun.tell_early(more_to_come=bool(tasks.alive or self._cleaning))
             if not tasks.alive and not self._cleaning:
-                ends = (task.process.cause for task in tasks.tasks)
-                self.site.trace.choose(parent, *ends, *self._cleaned_causes)
+                if self.site.trace.recording:
+                    ends = (task.process.cause for task in tasks.tasks)
+                    self.site.trace.choose(parent, *ends, *self._cleaned_causes)
                 reporter.cause = parent.cause
                 return
             due_us = min(tasks.next_due_us(), self._kill_us, self._srun.due_us)
@@ -725,13 +739,13 @@ class StepDaemon:
     def _serve(self, envelope: Envelope) -> None:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
-        if isinstance(message, RequestSignalTasks):
+        if isinstance(message, ResponseSlurmRc | Unanswered):
+            self._srun.answered(message)
+        elif isinstance(message, RequestSignalTasks):
             self._told_to_end = self._told_to_end or message.container
             self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._reports.fold(message)
-        elif isinstance(message, ResponseSlurmRc | Unanswered):
-            self._srun.answered(message)
         elif isinstance(message, RequestJobNotify):
             if self.tasks.alive:
                 line = f"slurmstepd-{self._name}: error: {message.text}\n"

@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 import attrs
+import msgspec
 
 from simctl.kernel.causes import Cause
 from simctl.kernel.footprint import EVERYTHING
@@ -69,25 +70,17 @@ class Cut:
     until_us: int
 
 
-_TAKEN_AT_ONCE: Final = 4096
-"""After how many messages taken from a mailbox that is never empty they are let go of."""
-
-
-class Envelope:
+class Envelope(msgspec.Struct, eq=False):
     """A message on its way: what, from where, and the seq of its sending.
 
     A notice of the process's own has no sender; for one that was set for a time `sent` is below 0,
     and `after` the cause of its being set, which causes what follows.
     """
 
-    __slots__ = ("after", "message", "sender", "sent")
-
-    after: int
-
-    def __init__(self, message: Any, sender: "Mailbox | None", sent: int) -> None:
-        self.message = message
-        self.sender = sender
-        self.sent = sent
+    message: Any
+    sender: "Mailbox | None"
+    sent: int
+    after: int = 0
 
 
 class Mailbox(Receiver):
@@ -107,7 +100,7 @@ class Mailbox(Receiver):
         "_in_hand",
         "_items",
         "_kernel",
-        "_next",
+        "_later",
         "_reader",
         "_taken",
         "_trace",
@@ -122,7 +115,11 @@ class Mailbox(Receiver):
         self._trace = fabric.trace
         self._away = fabric.away
         self._items: list[Envelope] = []
-        self._next = 0
+        """What is received next, the last one first: an empty deque would take 700 bytes."""
+
+        self._later: list[Envelope] = []
+        """What has come since, in order."""
+
         self._reader: Thread | None = None
         self._batch: list[Envelope] = []
         self._batch_due = -1
@@ -150,8 +147,7 @@ class Mailbox(Receiver):
     async def receive(self) -> Envelope:
         """Return the next message or notice, waiting for it."""
         self._in_hand = None
-        items = self._items
-        while not items:
+        while not self._items:
             self._reader = self._kernel.current
             await self._kernel.park("a message")
         self._reader = None
@@ -169,17 +165,14 @@ class Mailbox(Receiver):
         return self._take()
 
     def _take(self) -> Envelope:
-        items, place = self._items, self._next
-        envelope = self._in_hand = items[place]
-        self._next = place + 1
-        if self._next == len(items):
-            # A list that is emptied at times: an empty deque takes 700 bytes in each daemon.
-            items.clear()
-            self._next = 0
-        elif self._next == _TAKEN_AT_ONCE:
-            del items[: self._next]
-            self._next = 0
-        return self.received(envelope)
+        envelope = self._in_hand = self._items.pop()
+        if self._later and not self._items:
+            self._items, self._later = self._later[::-1], []
+        trace = self._trace
+        if envelope.sent <= 0 or trace.recording or trace.open_calls:
+            return self.received(envelope)
+        trace.seq = self.process.cause = trace.seq + 1
+        return envelope
 
     def received(self, envelope: Envelope) -> Envelope:
         """Note that a message, or a notice, is in the process's hands; return it."""
@@ -194,20 +187,17 @@ class Mailbox(Receiver):
                     after = Cause.of(after, (after,))
                 self.process.cause = after
             return envelope
-        if not trace.recording and not trace.open_calls:
-            trace.seq = self.process.cause = trace.seq + 1
-        else:
-            sender = envelope.sender
-            # Should the process be killed upon that event, the sender gets no answer.
-            self._taken = envelope
-            self.process.cause = trace.message(
-                self.process,
-                "receive",
-                envelope.message,
-                sender.name if sender is not None else "",
-                envelope.sent,
-            )
-            self._taken = None
+        sender = envelope.sender
+        # Should the process be killed upon that event, the sender gets no answer.
+        self._taken = envelope
+        self.process.cause = trace.message(
+            self.process,
+            "receive",
+            envelope.message,
+            sender.name if sender is not None else "",
+            envelope.sent,
+        )
+        self._taken = None
         return envelope
 
     def post(self, notice: Any, *, due_us: int = -1) -> None:
@@ -258,7 +248,10 @@ class Mailbox(Receiver):
                 return False
         if self.meanwhile is not None:
             batch = [each for each in batch if not self.meanwhile(each)]
-        self._items.extend(batch)
+        if self._items:
+            self._later.extend(batch)
+        else:
+            self._items = batch[::-1]
         reader = self._reader
         if reader is not None and kernel.line is not None:
             kernel.touch_thread(reader)
@@ -332,9 +325,8 @@ class Mailbox(Receiver):
         if self._taken is not None:
             self.break_off(self._taken)
         if self._items:
-            lost = self._items[self._next :]
-            self._items.clear()
-            self._next = 0
+            lost = [*self._items[::-1], *self._later]
+            self._items, self._later = [], []
             self._lose(lost)
 
 

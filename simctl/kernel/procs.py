@@ -49,7 +49,7 @@ def wait_status(exit_code: int) -> int:
 
 def exit_code_of(status: int) -> int:
     """Return the exit code in a wait status; 0 when a signal ended the process."""
-    return 0 if signal_of(status) else status >> 8 & 0xFF
+    return 0 if status & 0x7F else status >> 8 & 0xFF
 
 
 def signal_of(status: int) -> int:
@@ -107,14 +107,6 @@ class Memory:
         self.credential = credential
         if credential is not None and credential.value is not None:
             self.inert = False
-
-    def private(self) -> "Memory":
-        """Return this memory if nobody else holds it, else a copy, giving this one up."""
-        if self.holders == 1 or self.inert:
-            return self
-        duplicate = self.duplicate()
-        self.holders -= 1
-        return duplicate
 
     def forked(self) -> "Memory":
         """Return what a fork of its process has: this memory as well, or at once a copy."""
@@ -246,6 +238,7 @@ class Process:
         task: int | UnsetType = UNSET,
         name: str = "",
         unit: str = "",
+        memory: Memory | None = None,
     ) -> None:
         self.table = table
         self.about: Any = None
@@ -267,7 +260,7 @@ class Process:
         self.name = name or daemon
         self.owner = uid
         self.env: dict[str, str] = {}
-        self.memory = Memory()
+        self.memory = memory or Memory()
         self.errno = 0
         self.why = ""
         self.spoken: list[str] = []
@@ -317,12 +310,12 @@ class Process:
             name=name or self.name,
             unit="" if apart else self.unit,
             apart=apart,
+            memory=None if fresh else self.memory.forked(),
         )
         child.owner = self.owner
         child.run_of_job = self.run_of_job
         child.env = self.env
         if not fresh:
-            child.memory = self.memory.forked()
             child.stepd = self.stepd
         try:
             child.cause = child.begun = table.trace.process(self, "fork", child.pid)
@@ -344,7 +337,8 @@ class Process:
             self.cause = self.begun = self.table.trace.process(self, "exec", program)
         finally:
             # Whoever has it do so may be killed upon that very event.
-            self._end_other_threads()
+            if self.threads:
+                self._end_other_threads()
             self.stepd = None
             self.memory.holders -= 1
             self.memory = _NOTHING
@@ -358,13 +352,14 @@ class Process:
             kernel.touch(self.unit)
             kernel.look(f"processes {self.host.name}")
         self.exited = True
-        self._end_other_threads()
+        if self.threads:
+            self._end_other_threads()
+            # A thread knows its process: let go of it, so that neither waits for the collector.
+            self.threads = [thread for thread in self.threads if not thread.finished]
         self.stepd = None
         self.memory.holders -= 1
         self.memory = _NOTHING
         del self.host.processes[self.pid]
-        # A thread knows its process: let go of it, so that neither waits for the collector.
-        self.threads = [thread for thread in self.threads if not thread.finished]
         self.cause = self.table.trace.process(self, "exit", status)
         if self.outside is not None:
             self.outside()
@@ -377,8 +372,11 @@ class Process:
 
     def touch(self) -> Memory:
         """Return this process's memory, copied if a fork still shares it."""
-        self.memory = memory = self.memory.private()
-        return memory
+        memory = self.memory
+        if memory.holders != 1 and not memory.inert:
+            self.memory = memory.duplicate()
+            memory.holders -= 1
+        return self.memory
 
     def start(
         self,

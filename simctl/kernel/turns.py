@@ -442,7 +442,10 @@ class Kernel(trio.abc.Clock):
         thread.generation += 1
         if thread.timed:
             thread.timed = False
-            self._count(thread, -1)
+            if thread.lingers:
+                self.lingering -= 1
+            else:
+                self.foreground -= 1
         thread.owner.cause = thread.cause
         self.current = thread
         # A thread whose kill is due this moment does nothing more, whatever else it waited for.

@@ -199,12 +199,11 @@ class Variables:
 
     def environment(self) -> dict[str, str]:
         """Return what programs see, in the order it was first set."""
-        seen: dict[str, str] = {}
+        seen: dict[str, Variable] = {}
         for scope in self.scopes:
-            for name in scope.variables:
-                variable = self.find(name)
-                if variable is not None and variable.exported and isinstance(variable.value, str):
-                    seen[name] = variable.value
-                else:
-                    seen.pop(name, None)
-        return seen
+            seen.update(scope.variables)
+        return {
+            name: variable.value
+            for name, variable in seen.items()
+            if variable.exported and type(variable.value) is str
+        }

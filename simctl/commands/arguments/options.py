@@ -81,8 +81,15 @@ class Grammar:
         self._refuse_unbuilt(name for _, name in flags)
         self._refuse_ambiguous(flags)
         split = getopt.gnu_getopt if self.permutes else getopt.getopt
+        words = self._completed(argv)
+        letters, marked = self._for_getopt
+        # getopt goes through all names that it knows for each word: let these be those there are.
+        names = [word[2:].partition("=")[0] for word in words if word[:2] == "--" != word]
+        known = [marked[name] for name in names if name in marked]
+        if len(known) != len(names):
+            known = list(marked.values())
         try:
-            pairs, rest = split(self._completed(argv), *self._for_getopt)
+            pairs, rest = split(words, letters, known)
         except getopt.GetoptError as error:
             if error.opt in self.unbuilt:
                 raise self._not_built(error.opt) from error
@@ -138,15 +145,16 @@ class Grammar:
         return {option.long: option for option in self.options}
 
     @cached_property
-    def _for_getopt(self) -> tuple[str, list[str]]:
-        """Return the letters and the long names, marked where a value follows."""
+    def _for_getopt(self) -> tuple[str, dict[str, str]]:
+        """Return the letters, and each long name as it is marked where a value follows."""
         shorts = "".join(
             letter + (":" if option.read is not None else "")
             for letter, option in self._letters.items()
         )
-        return shorts, [
-            name + ("=" if option.read is not None else "") for name, option in self._names.items()
-        ]
+        return shorts, {
+            name: name + ("=" if option.read is not None else "")
+            for name, option in self._names.items()
+        }
 
     @cached_property
     def _all_names(self) -> list[str]:

@@ -53,14 +53,13 @@ class Talk:
         """Return the next message, or None at *until_us*; meanwhile what was held back is sent."""
         mailbox = self._call.mailbox
         while True:
-            due_us = min(self._outbox.due_us, until_us)
-            if due_us == NEVER_US:
+            if self._outbox.due_us == until_us == NEVER_US:
                 told = await mailbox.receive()
-                if not isinstance(told.message, Reachable):
+                if type(told.message) is not Reachable:
                     return told
                 self._outbox.flush()
                 continue
-            envelope = await mailbox.receive_until(due_us)
+            envelope = await mailbox.receive_until(min(self._outbox.due_us, until_us))
             if envelope is not None and not isinstance(envelope.message, Reachable):
                 return envelope
             if until_us <= self._call.site.kernel.now_us:

@@ -23,6 +23,8 @@ from simctl.wire.states import JobBase, JobState, NodeBase, NodeFlag
 _LOST = NodeFlag.DRAIN | NodeFlag.NO_RESPOND
 """The flags of nodes that no job gets, even once they are idle."""
 
+_LEAVING = NodeFlag.COMPLETING
+
 _TOP_PRIORITY = 4294901760
 """What the first job's priority is one below."""
 
@@ -161,7 +163,7 @@ class State:
         self.usable_nodes = self.usable_nodes | bit if usable else self.usable_nodes & ~bit
         self.idle_nodes = self.idle_nodes | bit if idle else self.idle_nodes & ~bit
         before = self.serviceable_nodes
-        lost = base is NodeBase.DOWN or (flags and flags & _LOST)
+        lost = base is NodeBase.DOWN or (flags and flags is not _LEAVING and flags & _LOST)
         self.serviceable_nodes = before & ~bit if lost else before | bit
         return self.serviceable_nodes != before
 
