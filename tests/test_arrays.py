@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from simctl.kernel.events import Event
 from simctl.wire.arrays import format_tasks, parse_array
 from tests.cluster import TWO_NODES, Ran, run
+from tests.entries import args, entries
 
 FILES = """\
 files:
@@ -19,19 +19,9 @@ $SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX:$SLURM_ARRAY_TASK_STEP $SLURM_JOB_ID
 """
 
 
-def array(*entries: str, model: str = "guide") -> Ran:
-    """Run entries written ``TIME USER COMMAND``."""
-    lines = []
-    for entry in entries:
-        at, user, line = entry.split(" ", 2)
-        lines.append(f"  - {{at: {at}, as: {user}, run: {line!r}}}\n")
-    return run(FILES + "timeline:\n" + "".join(lines), cluster=TWO_NODES, model=model)
-
-
-def args(event: Event) -> dict[str, Any]:
-    """Return the arguments of an event."""
-    assert event.args is not UNSET
-    return event.args
+def array(*lines: str, model: str = "guide") -> Ran:
+    """Run a timeline with a script that tells what it is of its array."""
+    return run(entries(*lines, head=FILES), model=model)
 
 
 def starts(ran: Ran) -> dict[int, int]:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 from simctl.ctld.choose.select import demand_in
 from simctl.ctld.daemon import Slurmctld
@@ -16,6 +15,7 @@ from simctl.scenario.load import read_scenario
 from simctl.wire.resources import tasks_in
 from simctl.world import World
 from tests.cluster import Ran, run
+from tests.entries import args, starts
 
 MINUTE = 60
 
@@ -40,17 +40,6 @@ def jobs(*wanted: str, every: int = 1) -> str:
         command = f"sbatch {options} --wrap 'sleep {int(float(minutes) * MINUTE)}'"
         lines.append(f"  - {{at: {number * every}s, as: alice, run: {command!r}}}\n")
     return "timeline:\n" + "".join(lines)
-
-
-def args(event: Event) -> dict[str, Any]:
-    """Return the arguments of an event."""
-    assert event.args is not UNSET
-    return event.args
-
-
-def starts(ran: Ran) -> dict[int, int]:
-    """Return the second in which each job started."""
-    return {row.job_id: row.start_us // 1_000_000 for row in ran.result.rows if row.start_us >= 0}
 
 
 def nodes(ran: Ran) -> dict[int, str]:

@@ -1,9 +1,9 @@
 """sbatch, srun and scancel: what they print, their exit statuses, and what they leave behind."""
 
 import pytest
-from msgspec import UNSET
 
 from tests.cluster import Ran, run
+from tests.entries import states
 
 FOUR_NODES = """\
 nodes: [{name: "n[1-4]", cpus: 4}]
@@ -220,13 +220,6 @@ programs: {./long: {runs: forever}}
 def cancelled(command: str, user: str = "alice") -> Ran:
     """Run two jobs, the first running and the second waiting, and a command at 10 s."""
     return run(TWO_JOBS % (user, command), cluster=FOUR_NODES)
-
-
-def states(ran: Ran, job_id: int = 1) -> list[str]:
-    """Return the states a job went through."""
-    return [
-        event.args["to"] for event in ran.all("job_state", job=job_id) if event.args is not UNSET
-    ]
 
 
 def test_scancel_of_a_running_job() -> None:

@@ -14,20 +14,7 @@ from simctl.nodes.spool import Spool
 from simctl.orderings.observed import arg
 from simctl.wire.conf.slurm_conf import SlurmConf
 from tests.cluster import TWO_NODES, Ran, run
-
-
-def timeline(*lines: str, head: str = "") -> str:
-    """Return a scenario of lines ``SECONDS WHO COMMAND``."""
-    entries = []
-    for line in lines:
-        at, who, command = line.split(" ", 2)
-        entries.append(f'  - {{at: {at}s, as: {who}, run: "{command}"}}\n')
-    return f"{head}timeline:\n{''.join(entries)}"
-
-
-def exits(ran: Ran) -> list[int]:
-    """Return the exit codes of the commands."""
-    return [each.exit for each in ran.result.commands]
+from tests.entries import entries, exits
 
 
 def cluster(nodes: str, *, memory_mb: int = 1000, **of_partition: object) -> str:
@@ -85,7 +72,7 @@ RESERVED_2_TO_4_MINUTES = (
 
 def _woken(waiting: int) -> str:
     more = " ".join(["srun -n4 --exclusive sleep 1 &"] * waiting)
-    return timeline(f"0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive sleep 20 & {more} wait'")
+    return entries(f"0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive sleep 20 & {more} wait'")
 
 
 def _first_woken(ran: Ran) -> int:
@@ -96,7 +83,7 @@ def _first_woken(ran: Ran) -> int:
 def _launched_without_slurmd(for_ms: int, **keys: object) -> str:
     return (
         conf(**keys)
-        + timeline("2 alice srun -N2 true")
+        + entries("2 alice srun -N2 true")
         + (
             "  - {at: 1s, fault: {crash: slurmd@n2}}\n"
             f"  - {{at: {2000 + for_ms}ms, fault: {{start: slurmd@n2}}}}\n"
@@ -106,14 +93,14 @@ def _launched_without_slurmd(for_ms: int, **keys: object) -> str:
 
 LIMITS: dict[str, Limit] = {
     "MaxJobCount: jobs that slurmctld knows at a time": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             *[f"{at} alice sbatch --wrap 'sleep 5'" for at in range(3)], head=conf(MaxJobCount=n)
         ),
         lambda ran: [each.errno for each in ran.result.commands],
         {1: ["", "EAGAIN", "EAGAIN"], 2: ["", "", "EAGAIN"], 3: [""] * 3, 4: [""] * 3},
     ),
     "MaxJobCount: an array is one as long as its tasks wait": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             "0 alice sbatch -H --array=0-5 --wrap true",
             "0 alice sbatch -H --wrap true",
             "9 root scancel -u alice",
@@ -123,7 +110,7 @@ LIMITS: dict[str, Limit] = {
         {1: [0, 1, 0], 2: [0, 0, 0], 3: [0, 0, 0]},
     ),
     "MaxJobId: the last id, before FirstJobId comes again": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             *["0 alice sbatch --wrap true"] * 3,
             "1000 alice sbatch --wrap true",
             head=conf(FirstJobId=5, MaxJobId=n),
@@ -136,30 +123,30 @@ LIMITS: dict[str, Limit] = {
         },
     ),
     "MaxArraySize: indices stay below 1001": Limit(
-        lambda n: timeline(f"0 alice sbatch -H --array={n} --wrap true", "9 root scancel -u alice"),
+        lambda n: entries(f"0 alice sbatch -H --array={n} --wrap true", "9 root scancel -u alice"),
         lambda ran: ran.result.commands[0].exit,
         {999: 0, 1000: 0, 1001: 1},
     ),
     "MaxTasksPerNode: tasks of a step on two nodes": Limit(
-        lambda n: timeline(f"0 alice srun -N2 -O -n{n} true", head=conf(MaxTasksPerNode=3)),
+        lambda n: entries(f"0 alice srun -N2 -O -n{n} true", head=conf(MaxTasksPerNode=3)),
         exits,
         {5: [0], 6: [0], 7: [1]},
     ),
     "MaxTasksPerNode: where each of four tasks has its node": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             "0 alice srun -O -N2 -n4 -m arbitrary -w n1,n1,n2,n2 true", head=conf(MaxTasksPerNode=n)
         ),
         exits,
         {1: [1], 2: [0], 3: [0]},
     ),
     "MinNodes and MaxNodes of a partition: who asks for fewer or more waits": Limit(
-        lambda n: timeline(f"0 alice sbatch -N{n} --wrap 'sleep 3'", "9 root scancel 1"),
+        lambda n: entries(f"0 alice sbatch -N{n} --wrap 'sleep 3'", "9 root scancel 1"),
         waited_for,
         {1: "PartitionNodeLimit", 2: "", 3: "", 4: "PartitionNodeLimit"},
         cluster("n[1-4]", min_nodes=2, max_nodes=3),
     ),
     "MinNodes of a partition: who takes one to three gets as many at least": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             f"0 root scontrol update partitionname=debug minnodes={n}",
             "1 alice sbatch -N1-3 --wrap 'sleep 3'",
         ),
@@ -168,34 +155,34 @@ LIMITS: dict[str, Limit] = {
         cluster("n[1-4]"),
     ),
     "all nodes of a partition": Limit(
-        lambda n: timeline(f"0 alice sbatch -N{n} --wrap 'sleep 3'", "9 root scancel 1"),
+        lambda n: entries(f"0 alice sbatch -N{n} --wrap 'sleep 3'", "9 root scancel 1"),
         waited_for,
         {3: "", 4: "", 5: "PartitionNodeLimit"},
         cluster("n[1-4]"),
     ),
     "MaxTime of a partition": Limit(
-        lambda n: timeline(f"0 alice sbatch -t{n} --wrap 'sleep 3'", "9 root scancel 1"),
+        lambda n: entries(f"0 alice sbatch -t{n} --wrap 'sleep 3'", "9 root scancel 1"),
         waited_for,
         {9: "", 10: "", 11: "PartitionTimeLimit"},
         cluster("n1", max_time="10m"),
     ),
     "OverTimeLimit: minutes beyond the limit, until the next check": Limit(
-        lambda n: timeline("0 alice sbatch -t1 --wrap 'sleep 500'", head=conf(OverTimeLimit=n)),
+        lambda n: entries("0 alice sbatch -t1 --wrap 'sleep 500'", head=conf(OverTimeLimit=n)),
         ends,
         {0: [90], 1: [150], 2: [210]},
     ),
     "a minute's limit and OverTimeLimit's minute: who ends until then is COMPLETED": Limit(
-        lambda n: timeline(f"0 alice sbatch -t1 --wrap 'sleep {n}'", head=conf(OverTimeLimit=1)),
+        lambda n: entries(f"0 alice sbatch -t1 --wrap 'sleep {n}'", head=conf(OverTimeLimit=1)),
         lambda ran: ran.job()[0],
         {59: "COMPLETED", 61: "COMPLETED", 119: "COMPLETED", 120: "TIMEOUT", 121: "TIMEOUT"},
     ),
     "a limit of a minute, of a job that starts at 29 to 31 s, is looked at every 30 s": Limit(
-        lambda n: timeline(f"0 alice sbatch -t1 --begin=now+{n} --wrap 'sleep 500'"),
+        lambda n: entries(f"0 alice sbatch -t1 --begin=now+{n} --wrap 'sleep 500'"),
         ends,
         {29: [90], 30: [90], 31: [120]},
     ),
     "a deadline that comes with the check of the limit, at 150 s, ends its job first": Limit(
-        lambda n: timeline(f"0 alice sbatch -t2 --deadline=now+{n} --wrap 'sleep 600'"),
+        lambda n: entries(f"0 alice sbatch -t2 --deadline=now+{n} --wrap 'sleep 600'"),
         lambda ran: [(row.state, at) for row, at in zip(ran.result.rows, ends(ran), strict=True)],
         {
             119: [],
@@ -207,7 +194,7 @@ LIMITS: dict[str, Limit] = {
         },
     ),
     "a reservation's length: a job in it lasts no longer": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             RESERVED_2_TO_4_MINUTES,
             f"1 bob sbatch --reservation=a -t{n} --wrap 'sleep 3'",
             "300 root scancel 1",
@@ -216,7 +203,7 @@ LIMITS: dict[str, Limit] = {
         {1: True, 2: True, 3: False},
     ),
     "DefMemPerNode: what a job takes that asks for none": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             HALF, "1 alice sbatch -n1 --wrap true", head=conf(**MEMORY, DefMemPerNode=n)
         ),
         ends,
@@ -224,7 +211,7 @@ LIMITS: dict[str, Limit] = {
         cluster("n1"),
     ),
     "DefMemPerCPU: the same, for each of two cpus": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             HALF, "1 alice sbatch -n2 --wrap true", head=conf(**MEMORY, DefMemPerCPU=n)
         ),
         ends,
@@ -232,7 +219,7 @@ LIMITS: dict[str, Limit] = {
         cluster("n1"),
     ),
     "memory of a node: a suspended job takes the last of it again, and no more": Limit(
-        lambda n: timeline(
+        lambda n: entries(
             "0 alice sbatch -n1 --mem=500 --wrap 'sleep 20'",
             "5 root scontrol suspend 1",
             f"6 bob sbatch -n1 --mem={n} --wrap 'sleep 100'",
@@ -246,7 +233,7 @@ LIMITS: dict[str, Limit] = {
     ),
     "MessageTimeout: an answer that takes nine seconds": Limit(
         lambda n: (
-            timeline("5 alice sinfo", head=conf(MessageTimeout=n))
+            entries("5 alice sinfo", head=conf(MessageTimeout=n))
             + "  - {at: 1s, fault: {delay: RESPONSE_PARTITION_INFO, by: 8999ms}}\n"
         ),
         exits,
@@ -254,7 +241,7 @@ LIMITS: dict[str, Limit] = {
     ),
     "MessageTimeout: tries to connect, a second apart, to one who comes after nine": Limit(
         lambda n: (
-            timeline("5 alice sinfo", head=conf(MessageTimeout=n))
+            entries("5 alice sinfo", head=conf(MessageTimeout=n))
             + "  - {at: 4s, fault: {crash: slurmctld}}\n"
             "  - {at: 13.5s, fault: {start: slurmctld}}\n"
         ),
@@ -263,13 +250,13 @@ LIMITS: dict[str, Limit] = {
     ),
     "MinJobAge: when a job is forgotten that ended after six seconds, old jobs being looked for "
     "every minute": Limit(
-        lambda n: timeline("0 alice sbatch --wrap 'sleep 5.5'", head=conf(MinJobAge=n)),
+        lambda n: entries("0 alice sbatch --wrap 'sleep 5.5'", head=conf(MinJobAge=n)),
         lambda ran: seconds(ran, "slurm_ckpt_free_job", daemon="slurmctld"),
         {113: [120], 114: [120], 115: [180]},
     ),
     "SlurmdTimeout: a node that is silent is DOWN, at the next ping": Limit(
         lambda n: (
-            timeline("900 alice sinfo", head=conf(SlurmdTimeout=n))
+            entries("900 alice sinfo", head=conf(SlurmdTimeout=n))
             + "  - {at: 10s, fault: {crash: n1}}\n"
         ),
         lambda ran: seconds(ran, "node_state", args_node="n1", args_to="DOWN|NO_RESPOND"),
@@ -278,7 +265,7 @@ LIMITS: dict[str, Limit] = {
     "WaitTime: a task that goes on for five seconds when the first has ended": Limit(
         lambda n: (
             "programs: {./uneven: [{runs: 5s, tasks: [1]}, {runs: 0s}]}\n"
-            + timeline("0 alice srun -n2 ./uneven", head=conf(WaitTime=n))
+            + entries("0 alice srun -n2 ./uneven", head=conf(WaitTime=n))
         ),
         exits,
         {0: [0], 4: [137], 6: [0]},
@@ -287,7 +274,7 @@ LIMITS: dict[str, Limit] = {
         lambda n: (
             conf(KillWait=n)
             + "programs: {./stubborn: {runs: 3m, on_signal: {TERM: ignore}}}\n"
-            + timeline("0 alice srun -w n1 ./stubborn", "10 alice scancel 1")
+            + entries("0 alice srun -w n1 ./stubborn", "10 alice scancel 1")
         ),
         lambda ran: seconds(ran, "MESSAGE_EPILOG_COMPLETE", phase="send"),
         {1: [15], 4: [15], 5: [15], 6: [16]},
@@ -296,7 +283,7 @@ LIMITS: dict[str, Limit] = {
         lambda n: (
             conf(PreemptType="preempt/partition_prio", PreemptMode="CANCEL")
             + "programs: {./stubborn: {runs: 9m, on_signal: {TERM: ignore}}}\n"
-            + timeline(
+            + entries(
                 f"0 root scontrol update partitionname=debug gracetime={n}",
                 "0 alice srun -N1 ./stubborn",
                 "10 bob sbatch -p urgent -N1 --wrap true",
@@ -307,7 +294,7 @@ LIMITS: dict[str, Limit] = {
         cluster("n1").rstrip("]\n") + ", {name: urgent, nodes: n1, priority_tier: 10}]\n",
     ),
     "TreeWidth: to whom the four nodes of a step report": Limit(
-        lambda n: timeline("0 alice srun -N4 true", head=conf(TreeWidth=n)),
+        lambda n: entries("0 alice srun -N4 true", head=conf(TreeWidth=n)),
         lambda ran: {
             str(each.node): str(each.peer)
             for each in ran.all("REQUEST_STEP_COMPLETE", phase="send", daemon="slurmstepd")
@@ -327,7 +314,7 @@ LIMITS: dict[str, Limit] = {
         lambda n: (
             conf(TreeWidth=1)
             + "programs: {./uneven: [{runs: 2s, tasks: [0]}, {runs: 200s}]}\n"
-            + timeline(f"0 alice srun -N{n} ./uneven")
+            + entries(f"0 alice srun -N{n} ./uneven")
         ),
         lambda ran: seconds(ran, "REQUEST_STEP_COMPLETE", phase="send", role="manager", node="n1"),
         {2: [65], 3: [68], 4: [71]},
@@ -336,7 +323,7 @@ LIMITS: dict[str, Limit] = {
     "milliseconds for which ends of tasks are gathered before srun is told": Limit(
         lambda n: (
             "programs: {./three: [{runs: 5s, tasks: [0]}, {runs: 9s, tasks: [2]}, "
-            f"{{runs: {5000 + n}ms}}]}}\n" + timeline("0 alice srun -N1 -n3 ./three")
+            f"{{runs: {5000 + n}ms}}]}}\n" + entries("0 alice srun -N1 -n3 ./three")
         ),
         lambda ran: [arg(each, "task_ids") for each in ran.all("MESSAGE_TASK_EXIT", phase="send")],
         {99: [(0, 1), (2,)], 100: [(0, 1), (2,)], 101: [(0,), (1,), (2,)]},
@@ -366,7 +353,7 @@ LIMITS: dict[str, Limit] = {
         Limit(
             lambda n: (
                 conf(KillWait=n)
-                + timeline("0 alice srun -N1 sleep 100", "20 root scancel 1")
+                + entries("0 alice srun -N1 sleep 100", "20 root scancel 1")
                 + "  - {at: 10s, fault: {cut: [login, n1]}}\n"
             ),
             lambda ran: seconds(ran, "srun", kind="command", phase="exit"),
@@ -375,7 +362,7 @@ LIMITS: dict[str, Limit] = {
     ),
     "tries of sbatch --wait to ask for the end of its job: ten, and ten seconds later again": Limit(
         lambda n: (
-            timeline("0 alice sbatch --wait --wrap true")
+            entries("0 alice sbatch --wait --wrap true")
             + "  - {when: RESPONSE_SUBMIT_BATCH_JOB phase=receive, "
             f"fault: {{cut: [login, slurmctld], for: {n}ms}}}}\n"
         ),
@@ -384,7 +371,7 @@ LIMITS: dict[str, Limit] = {
     ),
     "seconds that a job runs: all is saved every 300 s, and whatever changes 5 s later": Limit(
         lambda n: (
-            "options: {state_saves: always}\n" + timeline(f"0 alice sbatch --wrap 'sleep {n}'")
+            "options: {state_saves: always}\n" + entries(f"0 alice sbatch --wrap 'sleep {n}'")
         ),
         lambda ran: seconds(ran, "slurm_ckpt_pack_job", daemon="slurmctld")[:4],
         {599: [5, 300, 599, 600], 604: [5, 300, 600, 605]},
@@ -435,7 +422,7 @@ def test_slurmd_remembers_credentials_for_seven_minutes(later_s: int, kept: bool
 def test_a_reservation_may_begin_when_another_ends(from_s: int, minutes: int, free: bool) -> None:
     """And end when another begins: only what lies over it for a second or more is refused."""
     ran = run(
-        timeline(
+        entries(
             RESERVED_2_TO_4_MINUTES,
             f"0 root scontrol create reservation reservationname=b starttime=now+{from_s} "
             f"duration={minutes} users=bob nodes=n1",
@@ -451,7 +438,7 @@ def test_a_reservation_may_begin_when_another_ends(from_s: int, minutes: int, fr
 def test_a_job_may_end_when_a_reservation_begins(at_s: int, minutes: int, starts_at_s: int) -> None:
     """Its time limit must not reach into it; and it may start in the moment in which one ends."""
     ran = run(
-        timeline(
+        entries(
             RESERVED_2_TO_4_MINUTES,
             f"0 alice sbatch -w n1 --begin=now+{at_s} -t{minutes} --wrap 'sleep 3'",
         )
@@ -463,6 +450,6 @@ def test_a_job_may_end_when_a_reservation_begins(at_s: int, minutes: int, starts
 def test_a_job_is_said_to_start_in_the_moment_in_which_a_reservation_ends() -> None:
     """While that still lies ahead."""
     ran = run(
-        timeline(RESERVED_2_TO_4_MINUTES, "70 alice sbatch --test-only -w n1 -t5 --wrap 'sleep 3'")
+        entries(RESERVED_2_TO_4_MINUTES, "70 alice sbatch --test-only -w n1 -t5 --wrap 'sleep 3'")
     )
     assert "to start at 2026-01-01T00:04:00 " in ran.stderr(1)

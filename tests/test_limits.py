@@ -9,7 +9,7 @@ from simctl.kernel.events import Event
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.records import JobDesc
 from tests.cluster import Ran, run
-from tests.test_queue import CLUSTER, args, reasons, started, states, timeline, wrong
+from tests.entries import QUEUES, args, queued, reasons, started, states, wrong
 
 TRAP = """\
 files:
@@ -94,7 +94,7 @@ def test_a_job_without_a_limit_or_with_one_lifted_is_not_warned() -> None:
     """A warning is one of the time limit."""
     ran = batch("sbatch --signal=B:USR1 --wrap 'sleep 900'")
     assert warnings(ran) == []
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t5 --signal=B:USR1 --wrap 'sleep 400'",
         "60s root scontrol update jobid=1 timelimit=20",
     )
@@ -103,7 +103,7 @@ def test_a_job_without_a_limit_or_with_one_lifted_is_not_warned() -> None:
 
 def test_a_job_is_warned_once_in_each_run() -> None:
     """Not again when its limit moves; again when it was requeued."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t2 --signal=B:URG@30 --wrap 'sleep 170'",
         "100s root scontrol update jobid=1 timelimit=3",
         "150s root scontrol requeue 1",
@@ -114,7 +114,7 @@ def test_a_job_is_warned_once_in_each_run() -> None:
 
 def test_suspended_time_does_not_bring_a_warning_nearer() -> None:
     """The limit moves, and the warning with it."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t2 --signal=B:URG@30 --wrap 'sleep 100'",
         "30s root scontrol suspend 1",
         "630s root scontrol resume 1",
@@ -199,7 +199,7 @@ def test_a_deadline_in_the_past_is_refused_with_slurms_words() -> None:
 
 def test_a_job_that_can_no_longer_end_in_time_is_ended() -> None:
     """A second after its last chance to start: DEADLINE, and it never ran."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N2 --wrap 'sleep 500'",
         "1s bob sbatch -N2 -t2 --deadline=now+5minutes --wrap 'sleep 5'",
         "2s bob sbatch -d afternotok:2 --wrap true",
@@ -212,7 +212,7 @@ def test_a_job_that_can_no_longer_end_in_time_is_ended() -> None:
 
 def test_a_held_job_meets_its_deadline_too() -> None:
     """And its client, if it has one, is told."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N2 --wrap 'sleep 500'",
         "0s bob sbatch -H -t1 --deadline=now+2minutes --wrap true",
         "1s bob srun -N2 -t1 --deadline=now+2minutes true | exit: 1",
@@ -224,7 +224,7 @@ def test_a_held_job_meets_its_deadline_too() -> None:
 
 def test_a_job_that_runs_at_its_deadline_is_ended_as_by_a_time_limit() -> None:
     """At the next check of limits."""
-    ran = timeline("0s alice sbatch --deadline=now+2minutes --wrap 'sleep 500'")
+    ran = queued("0s alice sbatch --deadline=now+2minutes --wrap 'sleep 500'")
     assert ran.job() == ("DEADLINE", "0:15", "DeadLine")
     assert states(ran)[-2:] == ["DEADLINE|COMPLETING", "DEADLINE"]
     assert ends(ran) == {1: 120}
@@ -233,7 +233,7 @@ def test_a_job_that_runs_at_its_deadline_is_ended_as_by_a_time_limit() -> None:
 
 def test_a_shorter_limit_leaves_more_time_to_wait() -> None:
     """Its last chance to start is later then."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N2 --wrap 'sleep 200'",
         "0s bob sbatch -N2 -t4 --deadline=now+5minutes --wrap 'sleep 5'",
         "30s bob scontrol update jobid=2 timelimit=1",
@@ -244,7 +244,7 @@ def test_a_shorter_limit_leaves_more_time_to_wait() -> None:
 
 def test_a_requeued_job_keeps_its_deadline() -> None:
     """It may not begin before it could no longer end."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t1 --deadline=now+2minutes --wrap 'sleep 50'",
         "20s alice scontrol requeue 1",
     )
@@ -254,7 +254,7 @@ def test_a_requeued_job_keeps_its_deadline() -> None:
 
 def test_a_suspended_job_is_ended_once_it_is_resumed() -> None:
     """Nobody looks at it before."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch --deadline=now+2minutes --wrap 'sleep 500'",
         "60s root scontrol suspend 1",
         "300s root scontrol resume 1",
@@ -265,7 +265,7 @@ def test_a_suspended_job_is_ended_once_it_is_resumed() -> None:
 
 def test_tasks_of_an_array_meet_their_deadline_together_and_alone() -> None:
     """What waits is one record; a task that was split off has a deadline of its own."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N2 --wrap 'sleep 500'",
         "0s bob sbatch -a 0-3 -t1 --deadline=now+2minutes --wrap true",
         "1s bob scontrol hold 2_1",
@@ -312,7 +312,7 @@ def test_kill_on_invalid_dep_wants_yes_or_no() -> None:
 
 def test_each_task_of_an_array_follows_the_task_of_its_number() -> None:
     """aftercorr: the second array's task 1 waits for the first one's task 1 alone."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -a 0-2 --wrap 'sleep $((10 + 20 * SLURM_ARRAY_TASK_ID))'",
         "1s alice sbatch -a 0-2 -d aftercorr:1 --wrap true",
     )
@@ -330,7 +330,7 @@ def test_each_task_of_an_array_follows_the_task_of_its_number() -> None:
 
 def test_a_task_whose_counterpart_failed_never_starts() -> None:
     """The others do; a task without a counterpart waits for the whole array."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -a 0-1 --wrap 'exit $SLURM_ARRAY_TASK_ID'",
         "1s alice sbatch -a 0-1 -d aftercorr:1 --wrap true",
         "2s alice sbatch -a 7 -d aftercorr:1 --wrap true",
@@ -346,7 +346,7 @@ def test_a_task_whose_counterpart_failed_never_starts() -> None:
 
 def test_a_task_that_is_split_off_still_waits_for_what_its_array_waits_for() -> None:
     """Held and released by its number, it starts after the others' dependency is met."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N2 --wrap 'sleep 50'",
         "1s alice sbatch -a 0-1 -d afterok:1 --wrap true",
         "2s alice scontrol hold 2_0",
@@ -381,7 +381,7 @@ def exits(keys: str, script: str, *more: str) -> Ran:
     return run(
         f"slurm_conf: {{{keys}}}\n"
         f"timeline:\n  - {{at: 0s, as: alice, run: \"sbatch --wrap '{script}'\"}}\n{lines}",
-        cluster=CLUSTER,
+        cluster=QUEUES,
     )
 
 
@@ -438,14 +438,14 @@ def test_other_ends_are_ends(keys: str, script: str, state: str) -> None:
 
 def test_requeuehold_may_ask_for_the_special_exit_state() -> None:
     """It is shown, and scancel ends it."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch --wrap 'sleep 50'",
         "5s alice scontrol requeuehold State=SpecialExit 1",
         "6s alice scontrol requeuehold state=Idle 1 | exit: 1",
     )
     assert wrong(ran) == []
     assert ran.job() == ("PENDING|SPECIAL_EXIT", "0:0", "job requeued in special exit state")
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch --wrap 'sleep 50'",
         "5s alice scontrol requeuehold state=SpecialExit 1",
         "60s alice scancel 1",

@@ -1,18 +1,15 @@
 """Partitions with limits, states and tiers; preemption; reservations."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec import UNSET
 
-from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.wire.states import Reason
 from simctl.world import World
 from tests.cluster import Ran, run
+from tests.entries import args, entries, starts, states, wrong
 
 CONF = "slurm_conf: {SchedulerType: sched/builtin, SelectType: select/cons_tres%s}\n"
 REST = """\
@@ -31,41 +28,12 @@ programs:
 CLUSTER = CONF % "" + REST % ""
 
 
-def timeline(*entries: str, conf: str = "", low: str = "", select: str = "") -> Ran:
-    """Run entries written ``TIME USER COMMAND``, with further keys after ``|``."""
-    lines = []
-    for entry in entries:
-        command, _, more = entry.partition(" | ")
-        at, user, line = command.split(" ", 2)
-        lines.append(
-            f"  - {{at: {at}, as: {user}, run: {json.dumps(line)}{', ' + more if more else ''}}}\n"
-        )
-    cluster = CONF % conf + REST % low
-    return run("timeline:\n" + "".join(lines), cluster=cluster)
-
-
-def args(event: Event) -> dict[str, Any]:
-    """Return the arguments of an event."""
-    assert event.args is not UNSET
-    return event.args
-
-
-def starts(ran: Ran) -> dict[int, int]:
-    """Return the second in which each job last started."""
-    return {row.job_id: row.start_us // 1_000_000 for row in ran.result.rows if row.start_us >= 0}
-
-
-def states(ran: Ran, job: int) -> list[str]:
-    """Return the states that a job went through."""
-    return [args(event)["to"] for event in ran.all("job_state", job=job)]
-
-
-def held(ran: Ran) -> list[str]:
-    """Return what did not hold of what entries expect."""
-    return [f"{each.text}: {each.detail}" for each in ran.result.expectations if not each.held]
-
-
 LONG = "sbatch -N2 --exclusive --wrap 'sleep 100'"
+
+
+def timeline(*lines: str, conf: str = "", low: str = "", select: str = "") -> Ran:
+    """Run a timeline on this cluster, with more in slurm.conf, in its low partition."""
+    return run(entries(*lines), cluster=CONF % conf + REST % low)
 
 
 def test_the_higher_tier_is_first_whatever_the_priorities() -> None:
@@ -108,7 +76,7 @@ def test_a_job_may_name_several_partitions() -> None:
 )
 def test_who_may_use_a_partition(user: str, part: str, status: int) -> None:
     """Root alone, some accounts, all but some accounts."""
-    assert held(timeline(f"0s {user} sbatch -p {part} --wrap true | exit: {status}")) == []
+    assert wrong(timeline(f"0s {user} sbatch -p {part} --wrap true | exit: {status}")) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +96,7 @@ def test_the_state_of_a_partition(state: str, taken: bool, started: bool, reason
         f"10s bob sbatch --wrap 'sleep 1' | exit: {0 if taken else 1}",
         "300s root scontrol update partitionname=low state=up",
     )
-    assert held(ran) == []
+    assert wrong(ran) == []
     assert (starts(ran)[2] == 50) == started
     if not taken:
         assert "Required partition not available (inactive or drain)" in ran.stderr(3)
@@ -161,7 +129,7 @@ def test_limits_of_a_partition_may_change() -> None:
         "125s root scontrol update partitionname=high default=yes",
         "126s bob sbatch --wrap true",
     )
-    assert held(ran) == []
+    assert wrong(ran) == []
     assert starts(ran) == {1: 60, 2: 120, 3: 126}
     assert ran.result.rows[2].partition == "high"
     left = timeline("0s bob sbatch -N3 -n3 --wrap true")
@@ -312,7 +280,7 @@ def test_reserved_nodes_are_for_some_and_for_a_time() -> None:
         "5s alice sbatch --reservation=r1 --wrap true | exit: 1, stderr: Access denied",
         "6s alice sbatch --reservation=r2 --wrap true | exit: 1, stderr: is invalid",
     )
-    assert held(ran) == []
+    assert wrong(ran) == []
     rows = {row.job_id: (row.nodes, row.start_us // 1_000_000) for row in ran.result.rows}
     assert rows == {1: ("n2", 1), 2: ("n2", 51), 3: ("n1", 60), 4: ("n1", 660)}
 
@@ -364,7 +332,7 @@ def test_what_is_no_reservation_is_refused(words: str, text: str) -> None:
         "1s alice sbatch -w n2 --wrap 'sleep 9'",
         f"2s root scontrol create reservation {words} | exit: 1",
     )
-    assert held(ran) == []
+    assert wrong(ran) == []
     assert text in ran.stderr(2)
     assert list(ran.world.ctld.reservations) in (["r1"], [])
 
@@ -385,7 +353,7 @@ def test_reservations_are_for_operators_and_deleted_when_nobody_needs_them() -> 
         "nodes=ALL flags=maint,ignore_jobs | stdout: physics_2",
         "9s alice sbatch --reservation=physics_2 -t1 --wrap true",
     )
-    assert held(ran) == []
+    assert wrong(ran) == []
     assert starts(ran)[2] == 9
 
 

@@ -1,60 +1,9 @@
 """What a pending job waits for: holds, dependencies, begin times, priorities; and going back."""
 
-from typing import Any
-
 import pytest
-from msgspec import UNSET
 
-from simctl.kernel.events import Event
-from tests.cluster import Ran, run
-
-CLUSTER = """\
-nodes: [{name: "n[1-2]", cpus: 4}]
-partitions:
-  - {name: debug, nodes: "n[1-2]", default: true}
-  - {name: short, nodes: n1, max_time: 10m}
-users: {alice: 1001, bob: 1002, op: {uid: 1003, admin: operator}}
-"""
-
-
-def timeline(*entries: str, fault: str = "") -> Ran:
-    """Run entries written ``TIME USER COMMAND``, with further keys after ``|``."""
-    lines = [f"  - {fault}\n"] if fault else []
-    for entry in entries:
-        command, _, more = entry.partition(" | ")
-        at, user, line = command.split(" ", 2)
-        lines.append(f"  - {{at: {at}, as: {user}, run: {line!r}{', ' + more if more else ''}}}\n")
-    return run("timeline:\n" + "".join(lines), cluster=CLUSTER)
-
-
-def args(event: Event) -> dict[str, Any]:
-    """Return the arguments of an event."""
-    assert event.args is not UNSET
-    return event.args
-
-
-def started(ran: Ran, job: int) -> float:
-    """Return when a job last started, in whole seconds of virtual time; -1 for never."""
-    starts = [
-        event.time_us for event in ran.all("job_state", job=job) if args(event)["to"] == "RUNNING"
-    ]
-    return starts[-1] // 1_000_000 if starts else -1
-
-
-def states(ran: Ran, job: int = 1) -> list[str]:
-    """Return the states that a job went through."""
-    return [args(event)["to"] for event in ran.all("job_state", job=job)]
-
-
-def reasons(ran: Ran) -> dict[int, tuple[str, str]]:
-    """Return state and reason of each job at the end."""
-    return {row.job_id: (row.state, row.reason) for row in ran.result.rows}
-
-
-def wrong(ran: Ran) -> list[str]:
-    """Return what did not hold of what entries expect."""
-    return [f"{each.text}: {each.detail}" for each in ran.result.expectations if not each.held]
-
+from tests.cluster import run
+from tests.entries import QUEUES, args, queued, reasons, started, states, wrong
 
 LONG = "sbatch -N2 --wrap 'sleep 100'"
 BATCH = "sbatch -N2 --wrap 'sleep 10'"
@@ -65,7 +14,7 @@ BATCH = "sbatch -N2 --wrap 'sleep 10'"
 
 def test_a_held_job_waits_until_it_is_released() -> None:
     """Submitted with -H it has an id, the reason JobHeldUser, and error 2042 in the answer."""
-    ran = timeline("0s alice sbatch -H --wrap true", "50s alice scontrol release 1")
+    ran = queued("0s alice sbatch -H --wrap true", "50s alice scontrol release 1")
     answer = ran.all("RESPONSE_SUBMIT_BATCH_JOB", phase="receive")[0]
     assert answer.args == {"error_code": 2042}
     assert ran.all("job_state", job=1)[0].args == {
@@ -79,7 +28,7 @@ def test_a_held_job_waits_until_it_is_released() -> None:
 
 def test_a_held_job_is_no_stall() -> None:
     """The run ends, and the row says why the job waits; so it is for one that waits for it."""
-    ran = timeline("0s alice sbatch -H --wrap true", "1s alice sbatch -d afterok:1 --wrap true")
+    ran = queued("0s alice sbatch -H --wrap true", "1s alice sbatch -d afterok:1 --wrap true")
     assert ran.result.stalled == ()
     assert reasons(ran) == {1: ("PENDING", "JobHeldUser"), 2: ("PENDING", "Dependency")}
 
@@ -94,7 +43,7 @@ def test_a_held_job_is_no_stall() -> None:
 )
 def test_who_may_release_depends_on_who_held(hold: str, who: str, reason: str, status: int) -> None:
     """An operator's hold is not the owner's to undo, unless it was made in the owner's name."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {LONG}",
         f"1s alice {BATCH}",
         f"2s {who} scontrol {hold} 2",
@@ -111,7 +60,7 @@ def test_who_may_release_depends_on_who_held(hold: str, who: str, reason: str, s
 
 def test_a_hold_takes_a_job_out_of_the_queue_and_others_pass() -> None:
     """The next in line starts instead."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {LONG}", f"1s alice {BATCH}", f"2s bob {BATCH}", "3s alice scontrol hold 2"
     )
     assert started(ran, 3) == 100
@@ -141,7 +90,7 @@ def test_a_dependency_is_met_by_what_becomes_of_the_other_job(
     kind: str, first: str, start: int
 ) -> None:
     """One that can never be met stays, and says so; a job nobody knows is left out."""
-    ran = timeline(
+    ran = queued(
         f"0s alice sbatch -w n1 --wrap '{first}'", f"0s bob sbatch -w n2 -d {kind} --wrap true"
     )
     found = started(ran, 2)
@@ -153,7 +102,7 @@ def test_a_dependency_is_met_by_what_becomes_of_the_other_job(
 
 def test_a_dependency_waits_for_the_end_of_completing() -> None:
     """Not for the first moment of COMPLETED: the last node must have reported."""
-    ran = timeline(f"0s alice {BATCH}", "1s bob sbatch -d afterany:1 --wrap true")
+    ran = queued(f"0s alice {BATCH}", "1s bob sbatch -d afterany:1 --wrap true")
     done = next(
         event.seq for event in ran.all("job_state", job=1) if args(event)["to"] == "COMPLETED"
     )
@@ -165,7 +114,7 @@ def test_a_dependency_waits_for_the_end_of_completing() -> None:
 
 def test_a_cancelled_job_fails_those_that_wanted_it_well() -> None:
     """Also one that never ran."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -H --wrap true",
         "1s alice sbatch -d afterok:1 --wrap true",
         "1s alice sbatch -d afterany:1 --wrap true",
@@ -177,7 +126,7 @@ def test_a_cancelled_job_fails_those_that_wanted_it_well() -> None:
 
 def test_a_singleton_waits_for_its_namesakes() -> None:
     """Earlier jobs of the same name and user; another user's do not count."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -J x -w n1 --wrap 'sleep 20'",
         "1s bob sbatch -J x -w n2 --wrap 'sleep 200'",
         "2s alice sbatch -J x -d singleton -w n1 --wrap 'sleep 30'",
@@ -207,7 +156,7 @@ def test_a_dependency_may_be_on_single_tasks_of_an_array(
     text: str, start: int, told: str, fault: str
 ) -> None:
     """Whether or not they have a record yet, and also when slurmctld is another by then."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -w n1 --array=1-3%1 --wrap 'sleep 10; test $SLURM_ARRAY_TASK_ID != 3'",
         f"4s bob sbatch -w n2 -b now+1 -d {text} --wrap true",
         "4s bob squeue -h -j 3 -o %E",
@@ -219,7 +168,7 @@ def test_a_dependency_may_be_on_single_tasks_of_an_array(
 
 def test_an_array_that_is_cancelled_before_it_ran_has_not_ended_well() -> None:
     """None of its tasks has a record of its own then."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -H --array=1-3 --wrap true",
         "1s alice sbatch -d afterok:1 --wrap true",
         "1s alice sbatch -d afterok:1_2 --wrap true",
@@ -248,7 +197,7 @@ def test_an_array_that_is_cancelled_before_it_ran_has_not_ended_well() -> None:
 )
 def test_a_dependency_that_cannot_be_read_refuses_the_job(text: str) -> None:
     """With Slurm's error; its id is used up by then, and its checkpoint record is released."""
-    ran = timeline(f"0s alice sbatch -d {text} --wrap true", "1s alice sbatch --wrap true")
+    ran = queued(f"0s alice sbatch -d {text} --wrap true", "1s alice sbatch --wrap true")
     assert ran.result.commands[0].errno == "ESLURM_DEPENDENCY"
     assert ran.result.commands[1].stdout == "Submitted batch job 2\n"
     assert ran.names(job=1) == ["slurm_ckpt_alloc_job", "slurm_ckpt_free_job"]
@@ -273,7 +222,7 @@ def test_a_dependency_that_cannot_be_read_refuses_the_job(text: str) -> None:
 )
 def test_a_job_begins_when_it_may(begin: str, start: int) -> None:
     """Clocks show 2026-01-01T00:00:00 UTC at the start; what is past is at once."""
-    ran = timeline(f"0s alice sbatch --begin={begin} --wrap true")
+    ran = queued(f"0s alice sbatch --begin={begin} --wrap true")
     assert started(ran, 1) == start
     if start:
         assert args(ran.all("job_state", job=1)[0])["reason"] == "BeginTime"
@@ -281,13 +230,13 @@ def test_a_job_begins_when_it_may(begin: str, start: int) -> None:
 
 def test_a_cancelled_job_is_not_waited_for() -> None:
     """The run ends with the job, five minutes and a check after it, not at its begin time."""
-    ran = timeline("0s alice sbatch --begin=now+1day --wrap true", "5s alice scancel 1")
+    ran = queued("0s alice sbatch --begin=now+1day --wrap true", "5s alice scancel 1")
     assert ran.result.end_time_us < 7 * 60 * 1_000_000
 
 
 def test_a_begin_time_that_is_put_off_holds() -> None:
     """The first one passes and starts nothing, also of an array's tasks."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch --begin=now+60 --array=0-1 --wrap true",
         "5s root scontrol update jobid=1 starttime=now+600",
         "6s alice scancel 1_1",
@@ -299,7 +248,7 @@ def test_a_begin_time_that_is_put_off_holds() -> None:
 @pytest.mark.parametrize("begin", ["foo", "25:00", "2026-13-01", "now+3fortnights"])
 def test_a_begin_time_that_is_none_is_refused(begin: str) -> None:
     """As sbatch says it, with status 255."""
-    ran = timeline(f"0s alice sbatch -b {begin} --wrap true | exit: 255")
+    ran = queued(f"0s alice sbatch -b {begin} --wrap true | exit: 255")
     assert wrong(ran) == []
     assert ran.stderr() == (
         f"Invalid time specification (pos=0): {begin}\n"
@@ -312,7 +261,7 @@ def test_a_begin_time_that_is_none_is_refused(begin: str) -> None:
 
 def test_the_highest_priority_goes_first() -> None:
     """Nice lowers it, an operator sets it, and a change takes the job to its new place."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {LONG}",
         f"1s alice {BATCH}",
         f"2s bob {BATCH.replace('sbatch', 'sbatch --nice=5000')}",
@@ -337,7 +286,7 @@ def test_only_operators_raise_priorities(command: str, error: str) -> None:
     """A user may only lower them."""
     for user, errno in (("alice", error), ("op", "")):
         owner = "alice" if "update" in command else user
-        ran = timeline(f"0s {owner} sbatch --begin=now+60 --wrap true", f"1s {user} {command}")
+        ran = queued(f"0s {owner} sbatch --begin=now+60 --wrap true", f"1s {user} {command}")
         assert ran.result.commands[1].errno == errno
 
 
@@ -353,7 +302,7 @@ def test_a_requeued_job_passes_through_slurms_states_and_runs_again(model: str) 
         "  - {at: 0s, as: alice, run: sbatch -N2 two.sh}\n"
         "  - {at: 10s, as: alice, run: scontrol requeue 1}\n"
     )
-    ran = run(text, cluster=CLUSTER, model=model)
+    ran = run(text, cluster=QUEUES, model=model)
     assert states(ran)[1:8] == [
         "RUNNING",
         "PENDING|REQUEUE",
@@ -378,7 +327,7 @@ def test_a_requeued_job_passes_through_slurms_states_and_runs_again(model: str) 
 
 def test_requeuehold_holds_the_job() -> None:
     """With a reason of its own, and the owner may release it."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {BATCH}",
         "5s alice scontrol requeuehold 1",
         "300s alice scontrol release 1",
@@ -400,7 +349,7 @@ def test_requeuehold_holds_the_job() -> None:
 )
 def test_what_cannot_be_requeued_is_refused(submit: str, at: str, user: str, error: str) -> None:
     """Each for its reason; scontrol's exit status is 1."""
-    ran = timeline(f"0s alice {submit}", f"{at} {user} scontrol requeue 1 | exit: 1")
+    ran = queued(f"0s alice {submit}", f"{at} {user} scontrol requeue 1 | exit: 1")
     assert wrong(ran) == []
     assert ran.result.commands[1].errno == error
 
@@ -410,7 +359,7 @@ def test_what_cannot_be_requeued_is_refused(submit: str, at: str, user: str, err
 
 def test_a_time_limit_may_be_lowered_by_the_owner_and_raised_by_an_operator() -> None:
     """Of a running job as well: its end follows."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t 5 --wrap 'sleep 1000'",
         "10s alice scontrol update jobid=1 timelimit=10 | expect: ESLURM_ACCESS_DENIED",
         "20s op scontrol update jobid=1 timelimit=10",
@@ -423,7 +372,7 @@ def test_a_time_limit_may_be_lowered_by_the_owner_and_raised_by_an_operator() ->
 
 def test_a_pending_job_moves_to_another_partition() -> None:
     """It waits there as if it had come in now; a partition nobody knows is refused."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {LONG}",
         "1s alice sbatch -t 5 --wrap 'sleep 5'",
         "2s alice scontrol update jobid=2 partition=nope | expect: ESLURM_INVALID_PARTITION_NAME",
@@ -437,7 +386,7 @@ def test_a_pending_job_moves_to_another_partition() -> None:
 
 def test_a_job_that_asks_for_less_may_fit() -> None:
     """More nodes than there are wait for ever, until an update asks for fewer."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N9 --wrap true",
         "10s alice scontrol update jobid=1 numnodes=2",
         "60s alice scontrol update jobid=1 numnodes=1 | exit: 1",
@@ -451,7 +400,7 @@ def test_a_job_that_asks_for_less_may_fit() -> None:
 
 def test_a_drained_node_takes_no_more_jobs_until_it_is_resumed() -> None:
     """The job on it runs to its end."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -w n1 --wrap 'sleep 20'",
         "5s root scontrol update nodename=n1 state=drain reason=disk",
         "6s alice sbatch -w n1 --wrap true",
@@ -465,7 +414,7 @@ def test_a_drained_node_takes_no_more_jobs_until_it_is_resumed() -> None:
 
 def test_a_node_set_down_fails_its_job() -> None:
     """Or sends it back into the queue, if it may run again; the other node goes on."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch --no-requeue -w n1 --wrap 'sleep 60'",
         "5s root scontrol update nodename=n1 state=down reason=smoke",
         "50s root scontrol update nodename=n1 state=resume",
@@ -495,7 +444,7 @@ def test_a_node_set_down_fails_its_job() -> None:
 )
 def test_what_scontrol_cannot_do_is_told(user: str, words: str, errno: str, text: str) -> None:
     """By name, with status 1; nothing is parsed and then ignored."""
-    ran = timeline(f"1s {user} scontrol update {words} | exit: 1")
+    ran = queued(f"1s {user} scontrol update {words} | exit: 1")
     assert wrong(ran) == []
     assert ran.result.commands[0].errno == errno
     assert text in ran.stderr()

@@ -13,6 +13,7 @@ import pytest
 from simctl.kernel.events import Event
 from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run
+from tests.entries import states
 
 FOLDER: Final = Path(__file__).parent / "conformance" / "s02_srun_1x1"
 CLUSTER: Final = """\
@@ -83,11 +84,6 @@ def ran(text: str) -> Ran:
     assert [check.detail for check in one.result.expectations if not check.held] == []
     assert not one.result.complaints
     return one
-
-
-def states(one: Ran, job: int = 1) -> list[str]:
-    """Return the states a job goes through."""
-    return [event.args["to"] for event in one.all("job_state", job=job)]  # type: ignore[index]
 
 
 def outcome(one: Ran, job: int = 1) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from simctl.ctld.recovery import restart
 from simctl.ctld.saved.state_reading import Reader
 from simctl.ctld.steps import step_limits
 from tests.cluster import Ran, run
+from tests.entries import entries
 from tests.restored import Damage, crashed_at, differences, moments
 
 CLUSTER = """\
@@ -26,17 +27,8 @@ users: {alice: 1001, bob: 1002}
 """
 
 
-def timeline(*lines: str, head: str = "") -> str:
-    """Return a scenario of lines ``SECONDS WHO COMMAND``."""
-    entries = []
-    for line in lines:
-        at, who, command = line.split(" ", 2)
-        entries.append(f'  - {{at: {at}s, as: {who}, run: "{command}"}}\n')
-    return f"{head}timeline:\n{''.join(entries)}"
-
-
 SITUATIONS = {
-    "arrays and dependencies": timeline(
+    "arrays and dependencies": entries(
         "0 alice sbatch --array=0-3%1 --wrap 'sleep 5; exit $SLURM_ARRAY_TASK_ID'",
         "1 alice sbatch --dependency=afterok:1 --wrap 'sleep 3'",
         "1 alice sbatch --dependency=aftercorr:1 --array=0-3 --wrap 'sleep 3'",
@@ -45,7 +37,7 @@ SITUATIONS = {
         "2 alice sbatch --dependency=singleton -J x --wrap 'sleep 3'",
         "3 bob sbatch -H --nice=5 --wrap 'sleep 30'",
     ),
-    "limits": timeline(
+    "limits": entries(
         "0 alice sbatch -t3 --signal=B:USR1@60 --wrap 'srun -t1 -n1 sleep 90; sleep 300'",
         "1 bob srun -n2 -t2 sleep 400",
         "2 bob sbatch -N2 -t5 --deadline=now+8minutes --wrap 'srun sleep 10'",
@@ -54,7 +46,7 @@ SITUATIONS = {
         "60 root scontrol resume 1",
         "61 root scontrol update stepid=1.0 timelimit=2",
     ),
-    "preemption": timeline(
+    "preemption": entries(
         "0 alice sbatch -p low --wrap 'srun ./stubborn'",
         "1 alice sbatch -p other --wrap 'srun ./stubborn'",
         "20 bob sbatch -p urgent -N2 -t2 --wrap 'srun sleep 20'",
@@ -62,7 +54,7 @@ SITUATIONS = {
         head="slurm_conf: {PreemptType: preempt/partition_prio, PreemptMode: 'SUSPEND,GANG'}\n"
         "programs: {./stubborn: {runs: 3m, on_signal: {TERM: ignore}}}\n",
     ),
-    "ends": timeline(
+    "ends": entries(
         "0 alice sbatch -N2 --wrap 'srun sleep 60'",
         "10 root scontrol requeue 1",
         "12 alice sbatch --no-requeue --wrap 'sleep 5'",
@@ -74,7 +66,7 @@ SITUATIONS = {
         "slurm_conf: {Epilog: /e.sh, EpilogSlurmctld: /e.sh, PrologSlurmctld: /p.sh, "
         "PrologFlags: Alloc, Prolog: /p.sh}\n",
     ),
-    "reservations": timeline(
+    "reservations": entries(
         "0 root scontrol create reservation reservationname=demo starttime=now+1minutes "
         "duration=2 users=bob nodes=n1",
         "1 alice sbatch -t5 -w n1 --wrap 'sleep 60'",
@@ -82,14 +74,14 @@ SITUATIONS = {
         "4 bob sbatch -t100 --reservation=demo --wrap 'sleep 30'",
         "5 root scontrol update partitionname=debug maxtime=200 state=drain",
     ),
-    "clients": timeline(
+    "clients": entries(
         "0 alice salloc -N2 -t5 srun -n2 --exclusive sleep 20",
         "1 bob srun sleep 9",
         "2 alice sbatch -n2 --wrap 'srun -n2 --exclusive sleep 8 & srun -n1 --exclusive sleep 9'",
         "3 bob sbatch -W --wrap 'sleep 4'",
         head="slurm_conf: {SwitchType: switch/elan}\n",
     ),
-    "checkpoints": timeline(
+    "checkpoints": entries(
         "0 alice sbatch -N1 --checkpoint=1 --wrap 'sleep 150'",
         "1 bob srun -N1 --checkpoint=1 sleep 130",
         "70 root scontrol suspend 1",
@@ -195,7 +187,7 @@ def test_tasks_that_are_read_no_more_are_noticed(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_an_array_is_judged_by_all_its_tasks_once_they_are_purged(model: str, how: str) -> None:
     """A task failed that is long forgotten: afterok can never be met, before and after a start."""
-    text = timeline(
+    text = entries(
         "0 alice sbatch --array=0-1%1 -N1 --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ]'",
         "1 alice sbatch -N1 --dependency=afterok:1 --wrap 'sleep 3'",
         "499 alice squeue --noheader --format=%A",

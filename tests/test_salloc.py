@@ -6,6 +6,7 @@ from msgspec import UNSET
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
 from tests.cluster import Ran, run
+from tests.entries import entries, states
 
 CLUSTER = """\
 nodes: [{name: "n[1-2]", cpus: 4}]
@@ -15,14 +16,9 @@ programs: {./long: {runs: forever}, ./stubborn: {runs: 100s, on_signal: {TERM: i
 """
 
 
-def typed(*entries: str, schedule: str = "fifo") -> Ran:
-    """Run commands written ``TIME USER COMMAND``."""
-    lines = []
-    for entry in entries:
-        at, user, line = entry.split(" ", 2)
-        quoted = line.replace("'", "''")
-        lines.append(f"  - {{at: {at}, as: {user}, run: '{quoted}'}}\n")
-    return run("timeline:\n" + "".join(lines), cluster=CLUSTER, schedule=schedule)
+def typed(*lines: str, schedule: str = "fifo") -> Ran:
+    """Run a timeline on this cluster."""
+    return run(entries(*lines), cluster=CLUSTER, schedule=schedule)
 
 
 def variables(ran: Ran) -> dict[str, str]:
@@ -34,11 +30,6 @@ def variables(ran: Ran) -> dict[str, str]:
 def shown(*names: str) -> str:
     """Return a command that shows variables."""
     return "bash -c 'echo " + " ".join(f"{name}=$SLURM_{name}" for name in names) + "'"
-
-
-def states(ran: Ran, job: int = 1) -> list[str]:
-    """Return the states that a job went through."""
-    return [event.args["to"] for event in ran.all("job_state", job=job) if event.args is not UNSET]
 
 
 def test_says_what_it_was_granted_and_gives_it_back() -> None:

@@ -10,13 +10,14 @@ from simctl.ctld.steps import step_queue
 from simctl.nodes.prologs import Prologs
 from simctl.wire import states
 from tests.cluster import run
-from tests.test_edges import conf, exits, seconds, timeline
+from tests.entries import entries, exits
+from tests.test_edges import conf, seconds
 
 
 def test_a_job_that_has_run_again_is_kept_for_minjobage_from_its_last_end() -> None:
     """When it would have been forgotten after its first run it is over, and young."""
     ran = run(
-        timeline(
+        entries(
             "0 alice sbatch --wrap 'sleep 20'",
             "180 root scontrol requeue 1",
             "400 alice scontrol show job 1",
@@ -33,7 +34,7 @@ def test_a_job_that_has_run_again_is_kept_for_minjobage_from_its_last_end() -> N
 def test_a_job_accrues_age_from_when_it_was_first_eligible() -> None:
     """A hold in between changes when it was eligible last."""
     ran = run(
-        timeline(
+        entries(
             "0 alice sbatch -N2 --exclusive --wrap 'sleep 100'",
             "1 alice sbatch --wrap true",
             "10 alice scontrol hold 2",
@@ -49,7 +50,7 @@ def test_a_job_accrues_age_from_when_it_was_first_eligible() -> None:
 def test_the_tasks_of_an_array_that_wait_stand_behind_those_that_were_split_off() -> None:
     """Where jobs are listed; and before whoever was submitted later."""
     ran = run(
-        timeline(
+        entries(
             "0 alice sbatch --array=0-3%2 --wrap 'sleep 100'",
             "5 alice sbatch --wrap 'sleep 100'",
             "10 alice scontrol show job",
@@ -65,7 +66,7 @@ def test_no_srun_is_woken_while_its_job_is_suspended() -> None:
     """It could only be told to wait on: a step ends before its tasks are stopped."""
     ran = run(
         "programs: {./heedless: {runs: 11s, on_signal: {TSTP: ignore}}}\n"
-        + timeline(
+        + entries(
             "0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive ./heedless & sleep 1; "
             "srun -n4 --exclusive sleep 5 & wait'",
             "10 root scontrol suspend 1",
@@ -139,7 +140,7 @@ def test_a_srun_that_asks_again_for_its_step_keeps_its_place() -> None:
 def test_what_ran_before_a_suspension_leaves_out_those_before_it(model: str) -> None:
     """SecsPreSuspend and RunTime count what the job ran; its next run counts anew."""
     ran = run(
-        timeline(
+        entries(
             "0 alice sbatch --wrap 'sleep 100'",
             "10 root scontrol suspend 1",
             "20 root scontrol resume 1",
@@ -166,7 +167,7 @@ def test_a_step_that_was_never_made_is_not_over() -> None:
     """A step that is over is told apart from one that has never been."""
     steps = ("1.0", "1.1", "1.2", "2.0")
     ran = run(
-        timeline(
+        entries(
             "0 alice sbatch --wrap 'srun sleep 5; sleep 60'",
             "0 alice sbatch --wrap 'sleep 60'",
             *(f"20 alice scancel {step}" for step in steps),
@@ -183,8 +184,7 @@ def test_what_is_left_in_a_step_is_killed_before_the_switch_hears_of_its_end(mod
     """A task ends and leaves a program behind: postfini comes once nothing of the step runs."""
     ran = run(
         'files: {/home/alice/left.sh: "#!/bin/sh\\nsleep 100 &\\nexit 0\\n"}\n'
-        "slurm_conf: {SwitchType: switch/elan}\n"
-        + timeline("0 alice srun -N2 /home/alice/left.sh"),
+        "slurm_conf: {SwitchType: switch/elan}\n" + entries("0 alice srun -N2 /home/alice/left.sh"),
         model=model,
     )
     for node in ("n1", "n2"):
@@ -197,7 +197,7 @@ def test_what_is_left_in_a_step_is_killed_before_the_switch_hears_of_its_end(mod
 def test_a_message_for_an_earlier_run_of_a_job_is_not_sent_in_a_later_one(model: str) -> None:
     """The signal could not get to the first run; by the time it could the second is elsewhere."""
     ran = run(
-        timeline(
+        entries(
             "0 alice sbatch --wrap 'sleep 500'",
             "11 alice scancel -b -s USR1 1",
             "20 root scontrol update nodename=n1 state=down reason=x",
@@ -219,7 +219,7 @@ def test_what_could_not_be_sent_is_void_once_the_node_has_rebooted(
     """A job that outlives a node of its own: the signal was for what ran there before."""
     ran = run(
         "programs: {./long: {runs: 3m, on_signal: {USR2: ignore}}}\n"
-        + timeline(
+        + entries(
             "0 alice sbatch -N2 --no-kill --wrap 'srun --no-kill ./long'",
             "11 alice scancel -s USR2 1.0",
         )
@@ -238,7 +238,7 @@ def test_a_job_is_not_resumed_onto_a_node_that_another_has_yet_to_leave(model: s
     """Its node counts as taken until the epilog of the other is reported."""
     ran = run(
         "slurm_conf: {Epilog: /etc/epilog}\nprograms: {/etc/epilog: {runs: 20s}}\n"
-        + timeline(
+        + entries(
             "0 alice sbatch -w n1 --wrap 'sleep 100'",
             "5 root scontrol suspend 1",
             "6 bob sbatch -w n1 --wrap 'sleep 4'",
@@ -257,7 +257,7 @@ def test_of_two_that_started_at_once_the_later_gives_way() -> None:
     ran = run(
         "slurm_conf: {PreemptType: preempt/partition_prio, PreemptMode: REQUEUE, "
         "SchedulerParameters: preempt_youngest_first}\n"
-        + timeline(
+        + entries(
             "0 alice sbatch -N1 --begin=now+5 --wrap 'sleep 50'",
             "0 alice sbatch -N1 --begin=now+5 --wrap 'sleep 50'",
             "20 bob sbatch -p urgent -N1 --wrap 'sleep 5'",
@@ -273,7 +273,7 @@ def test_of_two_that_started_at_once_the_later_gives_way() -> None:
 def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str) -> None:
     """Its node lists what it runs when another slurmd registers."""
     ran = run(
-        timeline("0 alice sbatch --no-requeue --wrap 'sleep 100'", "5 root scontrol suspend 1")
+        entries("0 alice sbatch --no-requeue --wrap 'sleep 100'", "5 root scontrol suspend 1")
         + "  - {at: 20s, fault: {crash: slurmd@n1}}\n"
         "  - {at: 21s, fault: {crash: stepd 1.batch@n1}}\n"
         "  - {at: 60s, fault: {start: slurmd@n1}}\n",
@@ -289,7 +289,7 @@ def test_a_script_that_is_missed_too_early_is_looked_for_again(
 ) -> None:
     """Within 20 s of its launch it might be on its way: the node is asked in the next round."""
     ran = run(
-        timeline("0 alice sbatch --no-requeue -w n1 --wrap 'sleep 100'")
+        entries("0 alice sbatch --no-requeue -w n1 --wrap 'sleep 100'")
         + "  - {at: 2s, fault: {crash: stepd 1.batch@n1}}\n"
         f"  - {{at: {restart_s}s, fault: {{restart: slurmctld, for: 1s}}}}\n"
     )

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from tests.cluster import Ran, run
-from tests.test_queue import reasons, wrong
+from tests.entries import reasons, wrong
 
 CLUSTER = """\
 nodes: [{name: "n[1-2]", cpus: 2}, {name: "n[3-4]", cpus: 4}]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster import Ran, run
-from tests.test_queue import args, states
+from tests.entries import args, states
 
 PROGRAMS = """\
 programs:

@@ -7,7 +7,7 @@ import pytest
 from simctl.kernel.events import Event
 from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run, with_plugin
-from tests.test_queue import args, reasons, states, timeline, wrong
+from tests.entries import args, queued, reasons, states, wrong
 
 TWO = "sbatch -N2 --wrap 'srun sleep 20'"
 ONE = "sbatch -N1 -w n1 --wrap 'sleep 20'"
@@ -33,7 +33,7 @@ def at(event: Event) -> float:
 
 def test_a_suspended_job_gives_its_nodes_back_and_then_its_processes_stop() -> None:
     """Nodes idle, SUSPENDED, a message a node; SIGTSTP, two seconds, SIGSTOP in every step."""
-    ran = timeline(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
+    ran = queued(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
     idle = [e.seq for e in ran.all("node_state") if args(e)["to"] == "IDLE"][-4:-2]
     suspended = next(e.seq for e in ran.all("job_state") if args(e)["to"] == "SUSPENDED")
     sent = [e.seq for e in ran.all("REQUEST_SUSPEND_INT", phase="send")]
@@ -57,7 +57,7 @@ def test_a_suspended_job_gives_its_nodes_back_and_then_its_processes_stop() -> N
 
 def test_a_resumed_job_has_its_nodes_again_before_it_runs() -> None:
     """ALLOCATED, RUNNING, and a message a node."""
-    ran = timeline(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
+    ran = queued(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
     allocated = [e.seq for e in ran.all("node_state") if args(e)["to"] == "ALLOCATED"]
     running = [e.seq for e in ran.all("job_state", job=1) if args(e)["to"] == "RUNNING"]
     assert len(allocated) == 4
@@ -66,7 +66,7 @@ def test_a_resumed_job_has_its_nodes_again_before_it_runs() -> None:
 
 def test_a_stopped_programs_clock_stands_still() -> None:
     """It runs on for as long as it had yet to run."""
-    ran = timeline(f"0s alice {TWO}", "5s root scontrol suspend 1", "100s root scontrol resume 1")
+    ran = queued(f"0s alice {TWO}", "5s root scontrol suspend 1", "100s root scontrol resume 1")
     assert ends(ran) == {1: 115}
     assert reasons(ran) == {1: ("COMPLETED", "None")}
 
@@ -93,7 +93,7 @@ def test_what_ends_in_the_two_seconds_before_it_is_stopped_by_force_has_ended() 
 )
 def test_only_operators_suspend(user: str, status: int) -> None:
     """Not even the owner."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", f"5s {user} scontrol suspend 1 | exit: {status}",
         "9s root scontrol resume 1",
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_only_operators_suspend(user: str, status: int) -> None:
 )
 def test_what_cannot_be_is_refused(command: str, text: str) -> None:
     """With the words of the error and the job's name."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", "0s alice sbatch -H --wrap true", "0s alice sbatch -w n2 --wrap true",
         f"9s root scontrol {command} | exit: 1",
     )  # fmt: skip
@@ -126,7 +126,7 @@ def test_what_cannot_be_is_refused(command: str, text: str) -> None:
 
 def test_a_second_suspend_is_answered_well_and_does_nothing() -> None:
     """No message goes to any node."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", "5s root scontrol suspend 1", "9s root scontrol suspend 1 | exit: 0",
         "30s root scontrol resume 1",
     )  # fmt: skip
@@ -136,7 +136,7 @@ def test_a_second_suspend_is_answered_well_and_does_nothing() -> None:
 
 def test_nodes_that_others_took_meanwhile_are_not_shared() -> None:
     """The resume is refused until they are free again; nothing is ever oversubscribed."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}",
         "5s root scontrol suspend 1",
         "6s bob sbatch -w n1 --wrap 'sleep 30'",
@@ -150,7 +150,7 @@ def test_nodes_that_others_took_meanwhile_are_not_shared() -> None:
 
 def test_a_job_that_is_never_resumed_is_no_stall() -> None:
     """As one that is held: it waits for somebody."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", "1s bob sbatch -d afterany:1 --wrap true", "5s root scontrol suspend 1"
     )
     assert ran.result.stalled == ()
@@ -162,7 +162,7 @@ def test_a_job_that_is_never_resumed_is_no_stall() -> None:
 
 def test_suspended_time_does_not_count_against_the_limit() -> None:
     """A job of a minute that was suspended for ten is ended by its limit ten minutes later."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t1 --wrap 'sleep 1000'", "30s root scontrol suspend 1",
         "630s root scontrol resume 1",
     )  # fmt: skip
@@ -172,7 +172,7 @@ def test_suspended_time_does_not_count_against_the_limit() -> None:
 
 def test_a_limit_that_is_changed_later_counts_from_the_start_without_that_time() -> None:
     """Two minutes after the start, and the ten it was suspended."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t1 --wrap 'sleep 1000'", "30s root scontrol suspend 1",
         "630s root scontrol resume 1", "640s root scontrol update jobid=1 timelimit=2",
     )  # fmt: skip
@@ -181,11 +181,11 @@ def test_a_limit_that_is_changed_later_counts_from_the_start_without_that_time()
 
 def test_the_priority_is_0_while_suspended_and_set_anew_on_resume() -> None:
     """It is below that of every job before."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", "1s bob sbatch -H --wrap true", "5s root scontrol suspend 1",
     )  # fmt: skip
     assert ran.world.ctld.jobs[1].priority == 0
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", "1s bob sbatch -w n2 --wrap 'sleep 50'", "5s root scontrol suspend 1",
         "9s root scontrol resume 1",
     )  # fmt: skip
@@ -199,7 +199,7 @@ def test_the_priority_is_0_while_suspended_and_set_anew_on_resume() -> None:
 
 def test_a_suspended_job_that_is_cancelled_is_killed_at_once() -> None:
     """What is stopped gets no SIGTERM: ExitCode 0:9. The answer to the next resume tells it."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {TWO}", "5s root scontrol suspend 1", "30s alice scancel 1",
         "31s root scontrol resume 1 | exit: 1",
     )  # fmt: skip
@@ -213,7 +213,7 @@ def test_a_suspended_job_that_is_cancelled_is_killed_at_once() -> None:
 
 def test_a_cancelled_one_waits_for_no_job_that_has_its_node() -> None:
     """The other job stays ALLOCATED beside the COMPLETING, and runs to its end."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}", "5s root scontrol suspend 1", "6s bob sbatch -w n1 --wrap 'sleep 30'",
         "9s alice scancel 1",
     )  # fmt: skip
@@ -225,7 +225,7 @@ def test_a_cancelled_one_waits_for_no_job_that_has_its_node() -> None:
 
 def test_only_sigkill_reaches_a_suspended_job() -> None:
     """Others are tried ten times, to jobs and to steps, in 95 s; a step's kill too."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {TWO}",
         "5s root scontrol suspend 1",
         "6s alice scancel -s USR1 1 | exit: 228, expect: ESLURM_TRANSITION_STATE_NO_UPDATE",
@@ -238,7 +238,7 @@ def test_only_sigkill_reaches_a_suspended_job() -> None:
 
 def test_a_suspended_job_that_is_requeued_is_killed_and_runs_again() -> None:
     """It has a priority again, and its next run its whole time."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -t2 --wrap 'sleep 100'", "50s root scontrol suspend 1",
         "60s root scontrol requeue 1",
     )  # fmt: skip
@@ -252,7 +252,7 @@ def test_a_suspended_job_that_is_requeued_is_killed_and_runs_again() -> None:
 @pytest.mark.parametrize(("more", "state"), [("", "COMPLETED"), ("--no-requeue ", "NODE_FAIL")])
 def test_a_suspended_job_fails_with_its_node(more: str, state: str) -> None:
     """Though another job has the node meanwhile, and fails with it."""
-    ran = timeline(
+    ran = queued(
         f"0s alice sbatch {more}-w n1 --wrap 'sleep 20'", "5s root scontrol suspend 1",
         "6s bob sbatch --no-requeue -w n1 --wrap 'sleep 300'",
         "20s root scontrol update nodename=n1 state=down reason=x",
@@ -291,7 +291,7 @@ def test_a_script_that_ends_before_it_is_stopped_ends_the_job() -> None:
 
 def test_a_step_of_a_suspended_job_is_asked_for_again_until_it_may_be() -> None:
     """Srun says so once, and waits twice as long each time."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -N2 --wrap 'sleep 60'", "5s root scontrol suspend 1",
         "6s alice srun --jobid=1 -N1 -n1 true", "20s root scontrol resume 1",
     )  # fmt: skip
@@ -308,7 +308,7 @@ def test_a_step_of_a_suspended_job_is_asked_for_again_until_it_may_be() -> None:
 
 def test_an_srun_that_waits_for_a_step_ends_with_its_job() -> None:
     """Cancelled while it was suspended."""
-    ran = timeline(
+    ran = queued(
         "0s alice srun -N2 sleep 60", "5s root scontrol suspend 1",
         "6s alice srun --jobid=1 -N1 -n1 true", "9s alice scancel 1",
     )  # fmt: skip
@@ -318,7 +318,7 @@ def test_an_srun_that_waits_for_a_step_ends_with_its_job() -> None:
 
 def test_of_an_array_all_tasks_that_run_are_suspended_or_single_ones() -> None:
     """By the array's id, or by number; the others go on."""
-    ran = timeline(
+    ran = queued(
         "0s alice sbatch -a 0-2%2 --wrap 'sleep 20'",
         "5s root scontrol suspend 1_0",
         "8s root scontrol suspend 1",
@@ -356,7 +356,7 @@ def test_holds_in_every_schedule_and_model(seed: int, model: str) -> None:
 
 def test_what_is_suspended_and_resumed_at_once_goes_on_when_it_was_stopped() -> None:
     """The step daemon does one thing after the other: SIGTSTP, two seconds, SIGSTOP, SIGCONT."""
-    ran = timeline(f"0s alice {ONE}", "5s root scontrol suspend 1", "6s root scontrol resume 1")
+    ran = queued(f"0s alice {ONE}", "5s root scontrol suspend 1", "6s root scontrol resume 1")
     script = [args(e)["signal"] for e in ran.all("signal", daemon="task")]
     assert script[::2] == [20, 19, 18]
     assert ends(ran) == {1: 22}
@@ -364,7 +364,7 @@ def test_what_is_suspended_and_resumed_at_once_goes_on_when_it_was_stopped() -> 
 
 def test_what_is_asked_for_quickly_is_done_in_turn() -> None:
     """Suspended, resumed and suspended again within the two seconds: it stays suspended."""
-    ran = timeline(
+    ran = queued(
         f"0s alice {ONE}",
         "5s root scontrol suspend 1",
         "6s root scontrol resume 1",

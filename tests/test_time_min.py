@@ -5,8 +5,9 @@ import re
 import pytest
 
 from tests.cluster import run
+from tests.entries import starts
 from tests.scontrol_situations import type_in
-from tests.test_backfill import cluster, jobs, starts
+from tests.test_backfill import cluster, jobs
 
 # Job 1 has half of the nodes until 600 s, job 2 will have all of them then.
 BEFORE = ("-N2 -n8 -t10 runs 10", "-N4 -n16 -t10 runs 10")

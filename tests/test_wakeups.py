@@ -1,10 +1,9 @@
 """Nobody who could run is left waiting: what frees a job to start has a pass run."""
 
-import json
-
 import pytest
 
 from tests.cluster import Ran, run
+from tests.entries import entries, starts
 
 CLUSTER = """\
 slurm_conf: {{SchedulerType: sched/{scheduler}, SelectType: select/cons_tres{conf}}}
@@ -18,19 +17,9 @@ users: {{alice: 1001, bob: 1002, op: {{uid: 1003, admin: operator}}}}
 """
 
 
-def timeline(*entries: str, scheduler: str = "builtin", conf: str = "", more: str = "") -> Ran:
-    """Run entries written ``SECOND USER COMMAND`` on three nodes."""
-    lines = []
-    for entry in entries:
-        at, user, line = entry.split(" ", 2)
-        lines.append(f"  - {{at: {at}s, as: {user}, run: {json.dumps(line)}}}\n")
-    cluster = CLUSTER.format(scheduler=scheduler, conf=conf)
-    return run("timeline:\n" + "".join(lines) + more, cluster=cluster)
-
-
-def starts(ran: Ran) -> dict[int, int]:
-    """Return the second in which each job last started."""
-    return {row.job_id: row.start_us // 1_000_000 for row in ran.result.rows if row.start_us >= 0}
+def timeline(*lines: str, scheduler: str = "builtin", conf: str = "", more: str = "") -> Ran:
+    """Run a timeline on three nodes."""
+    return run(entries(*lines) + more, cluster=CLUSTER.format(scheduler=scheduler, conf=conf))
 
 
 # Job 1 runs long on n1, job 2 waits for all nodes, job 3 would have room.
