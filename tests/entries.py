@@ -21,11 +21,14 @@ users: {alice: 1001, bob: 1002, op: {uid: 1003, admin: operator}}
 def entries(*lines: str, head: str = "", fault: str = "") -> str:
     """Return a scenario of lines ``TIME USER COMMAND``, with further keys of an entry after ``|``.
 
-    A time without a unit is in seconds. What stands in the scenario before the timeline is its
-    *head*; *fault* is its first entry.
+    A time without a unit is in seconds. A line in braces is an entry as a scenario has it. What
+    stands in the scenario before the timeline is its *head*; *fault* is its first entry.
     """
     found = [f"  - {fault}\n"] if fault else []
     for each in lines:
+        if each.startswith("{"):
+            found.append(f"  - {each}\n")
+            continue
         typed, _, more = each.partition(" | ")
         at, user, line = typed.split(" ", 2)
         when = f"{at}s" if at.isdecimal() else at

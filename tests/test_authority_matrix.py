@@ -12,6 +12,7 @@ from simctl.wire.errno import errno_name
 from simctl.wire.rights import DENIALS, Right, Who
 from simctl.world import World
 from tests.cluster import Ran, run, watched
+from tests.entries import typed
 from tests.statement_of_rights import OF_SLURMCTLD, OF_SLURMD, OF_UPDATES
 from tests.test_authority import ask_all, kinds_of, sample
 
@@ -161,11 +162,10 @@ def test_what_of_a_job_who_may_change(line: str) -> None:
 
 def test_a_job_that_was_refused_a_partition_never_runs_there() -> None:
     """Held, moved and released by its owner, it runs where it was submitted."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -H --wrap true}\n"
-        "  - {at: 1s, as: alice, run: scontrol update jobid=1 partition=secret, exit: 1}\n"
-        "  - {at: 2s, as: alice, run: scontrol release 1}\n",
+    ran = typed(
+        "0s alice sbatch -H --wrap true",
+        "1s alice scontrol update jobid=1 partition=secret | exit: 1",
+        "2s alice scontrol release 1",
         cluster=CLUSTER,
     )
     assert ran.job()[0] == "COMPLETED"
@@ -206,13 +206,14 @@ def test_an_operators_hold_is_undone_by_no_owner(holds: tuple[str, ...], *, rele
 
 def test_an_owner_releases_a_job_whose_reservation_is_over() -> None:
     """It is held for ReservationDeleted, asks for no reservation any more, and runs."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, run: scontrol create reservation=r starttime=now duration=2 users=alice "
-        "nodes=n1}\n"
-        "  - {at: 1s, as: alice, run: sbatch -t9 --reservation=r --wrap true}\n"
-        '  - {at: 200s, as: alice, run: "squeue -h -o %r", stdout: ReservationDeleted}\n'
-        "  - {at: 201s, as: alice, run: scontrol release 1, exit: 0}\n",
+    ran = typed(
+        (
+            "{at: 0s, run: scontrol create reservation=r starttime=now duration=2 users=alice "
+            "nodes=n1}"
+        ),
+        "1s alice sbatch -t9 --reservation=r --wrap true",
+        "200s alice squeue -h -o %r | stdout: ReservationDeleted",
+        "201s alice scontrol release 1 | exit: 0",
         cluster=CLUSTER,
     )
     assert ran.job()[0] == "COMPLETED"
@@ -222,11 +223,8 @@ def test_an_owner_releases_a_job_whose_reservation_is_over() -> None:
 @pytest.mark.parametrize("user", ["carol", "dave"])
 def test_operators_cancel_the_jobs_of_others(user: str) -> None:
     """As scancel's manual says."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: 'sbatch --wrap \"sleep 100\"'}\n"
-        f"  - {{at: 5s, as: {user}, run: scancel 1, exit: 0}}\n",
-        cluster=CLUSTER,
+    ran = typed(
+        '0s alice sbatch --wrap "sleep 100"', f"5s {user} scancel 1 | exit: 0", cluster=CLUSTER
     )
     assert ran.job()[0] == "CANCELLED"
     assert all(each.held for each in ran.result.expectations)
@@ -259,10 +257,7 @@ def test_administrators_change_the_cluster_and_operators_do_not(command: str, us
 def test_users_read_no_file_of_a_daemon(reader: str, user: str, *, reads: bool) -> None:
     """What slurmd knows of credentials is root's; a job sees what its user may read."""
     script = reader.replace("FILE", "/var/spool/slurmd/cred_state")
-    ran = run(
-        f"timeline: [{{at: 0s, as: {user}, run: \"sbatch -o out --wrap '{script}'\"}}]\n",
-        cluster=CLUSTER,
-    )
+    ran = typed(f"0s {user} sbatch -o out --wrap '{script}'", cluster=CLUSTER)
     out = ran.world.disk.read("out", ran.world.site.users[user].home) or ""
     assert ("Permission denied" in out) is not reads
 
@@ -273,8 +268,6 @@ def test_users_read_no_file_of_a_daemon(reader: str, user: str, *, reads: bool) 
 def test_no_command_reads_a_file_that_its_user_may_not(command: str) -> None:
     """As a script, a list of programs, or a list of burst buffers."""
     script = command.replace("FILE", "/var/spool/slurmd/cred_state")
-    ran = run(
-        f"timeline: [{{at: 0s, as: alice, run: \"sbatch --wrap '{script}'\"}}]\n", cluster=CLUSTER
-    )
+    ran = typed(f"0s alice sbatch --wrap '{script}'", cluster=CLUSTER)
     assert ran.job()[0] == "FAILED"
     assert len(ran.result.rows) == 1

@@ -9,7 +9,8 @@ from simctl.ctld.checkpoints.checkpoints import Outcome, worst
 from simctl.plugin import CheckpointStatus
 from simctl.wire.errno import EALREADY, EINVAL, SLURM_ERROR
 from tests.checkpointing import FOUR_NODES, answers, ask, checkpointed, operations, said
-from tests.cluster import Ran, run
+from tests.cluster import Ran
+from tests.entries import typed
 
 LINES = (
     "0s alice sbatch -N1 -w n1 --wrap 'srun sleep 400'",
@@ -208,13 +209,12 @@ def test_a_description_that_cannot_be_written_refuses_the_checkpoint(tmp_path: P
 
 def test_with_checkpoint_none_nothing_is_supported(tmp_path: Path) -> None:
     """The plugin says so; slurmctld's own checks come first, whoever asks."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch -N1 --wrap 'sleep 30'\"}\n"
-        "  - {at: 1s, as: alice, run: scontrol checkpoint able 1}\n"
-        "  - {at: 2s, as: bob, run: scontrol checkpoint able 1}\n"
-        "  - {at: 3s, as: alice, run: scontrol checkpoint able 1.0}\n"
-        "  - {at: 4s, as: alice, run: scontrol checkpoint create 1}\n",
+    ran = typed(
+        "0s alice sbatch -N1 --wrap 'sleep 30'",
+        "1s alice scontrol checkpoint able 1",
+        "2s bob scontrol checkpoint able 1",
+        "3s alice scontrol checkpoint able 1.0",
+        "4s alice scontrol checkpoint create 1",
         cluster=FOUR_NODES,
     )
     assert [each.errno for each in ran.result.commands] == [

@@ -5,6 +5,7 @@ from msgspec import UNSET
 
 from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run
+from tests.entries import typed
 
 APP = "programs: {./app: {runs: 60s}, ./long: {runs: 500s}, ./quick: {runs: 2s}}\n"
 
@@ -301,7 +302,7 @@ def test_a_parent_that_cannot_be_reached_is_tried_five_times() -> None:
 def test_a_report_for_a_parent_that_has_left_goes_straight_up() -> None:
     """Rank 0 waits 63 s for the others; who ends later is reported by its slurmd."""
     app = "programs: {./uneven: [{runs: 200s, tasks: [1]}, {runs: 2s}]}\n"
-    ran = run(app + 'timeline: [{at: 0s, as: alice, run: "srun -N2 ./uneven"}]\n')
+    ran = typed("0s alice srun -N2 ./uneven", head=app)
     passed_on = ran.one("REQUEST_STEP_COMPLETE", phase="send", daemon="slurmd")
     assert (passed_on.node, passed_on.peer) == ("n1", "slurmctld")
     assert ran.first("switch_p_job_step_complete") > passed_on.seq
@@ -312,10 +313,12 @@ def test_a_step_daemon_that_is_not_there_yet_is_looked_for_five_times(
     prolog_s: float, straight: bool
 ) -> None:
     """A report comes while the prolog of the node above still runs: now, and at four seconds."""
-    ran = run(
-        f'files: {{/p: "#!/bin/sh\\n[ $SLURMD_NODENAME = n2 ] || sleep {prolog_s}\\n"}}\n'
-        "slurm_conf: {Prolog: /p}\n"
-        "timeline: [{at: 0s, as: alice, run: srun -N2 true}]\n"
+    ran = typed(
+        "0s alice srun -N2 true",
+        head=(
+            f'files: {{/p: "#!/bin/sh\\n[ $SLURMD_NODENAME = n2 ] || sleep {prolog_s}\\n"}}\n'
+            "slurm_conf: {Prolog: /p}\n"
+        ),
     )
     passed_on = ran.all("REQUEST_STEP_COMPLETE", phase="send", daemon="slurmd", peer="slurmctld")
     assert bool(passed_on) is straight
@@ -345,11 +348,12 @@ def test_srun_is_told_of_its_tasks_once_it_can_be() -> None:
 
 def test_what_srun_is_told_comes_in_order_when_it_can() -> None:
     """Output and the ends of tasks are kept while the link is cut, none is lost."""
-    ran = run(
-        "programs: {./says: [{runs: 20s, output: one, tasks: [0]}, {runs: 40s, output: two}]}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: srun -N1 -n2 ./says, stdout: onetwo, exit: 0}\n"
-        "  - {at: 10s, fault: {cut: [login, n1], for: 15s}}\n"
+    ran = typed(
+        "0s alice srun -N1 -n2 ./says | stdout: onetwo, exit: 0",
+        "{at: 10s, fault: {cut: [login, n1], for: 15s}}",
+        head=(
+            "programs: {./says: [{runs: 20s, output: one, tasks: [0]}, {runs: 40s, output: two}]}\n"
+        ),
     )
     assert unsent(ran, "TASK_OUTPUT") == [20]
     assert arrived(ran, "TASK_OUTPUT") == [25, 40]
@@ -582,12 +586,13 @@ def test_an_old_run_is_awaited_no_more_once_its_node_does_not_list_it() -> None:
 
 def test_nothing_new_starts_on_a_node_before_the_old_run_is_gone() -> None:
     """The job waits for this very node: its second run starts after the first was ended."""
-    ran = run(
-        "slurm_conf: {ReturnToService: 1}\n"
-        "programs: {./wild: {runs: 2000s, on_signal: {TERM: ignore}}}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -w n1 --wrap './wild'}\n"
-        "  - {at: 10s, fault: {cut: [slurmctld, n1], for: 510s}}\n"
+    ran = typed(
+        "0s alice sbatch -w n1 --wrap './wild'",
+        "{at: 10s, fault: {cut: [slurmctld, n1], for: 510s}}",
+        head=(
+            "slurm_conf: {ReturnToService: 1}\n"
+            "programs: {./wild: {runs: 2000s, on_signal: {TERM: ignore}}}\n"
+        ),
     )
     gone = ran.first("MESSAGE_EPILOG_COMPLETE", phase="receive", node=None)
     again = ran.last("job_state", args_to="RUNNING")

@@ -8,6 +8,7 @@ from simctl.kernel.orders import begin_seq
 from simctl.orderings.checking import declared
 from tests.cluster import TWO_NODES, Ran, run
 from tests.damaged import Damage, changed, doubled, dropped, moved, told
+from tests.entries import typed
 from tests.staged import calls, staged
 
 _BUSY = """\
@@ -355,14 +356,15 @@ def test_a_job_without_a_checkpoint_record_ends_without_cancel() -> None:
 
 def test_a_task_whose_step_has_no_checkpoint_record_is_staged_out_like_any_other() -> None:
     """It was taken in, under another's record; slurmctld gives up, and the next one ends it."""
-    ran = run(
-        "slurm_conf: {BurstBufferType: burst_buffer/datawarp}\n"
-        "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
-        'files: {a: "#!/bin/sh\\n#DW jobdw capacity=1GiB\\nsrun sleep 5\\n"}\n'
-        "timeline:\n"
-        '  - {at: 0s, fault: {raise: "slurm_ckpt_alloc_job job=2"}}\n'
-        "  - {at: 1s, as: alice, run: sbatch --array=1-2 a}\n"
-        "  - {at: 1m, fault: {start: slurmctld}}\n"
+    ran = typed(
+        '{at: 0s, fault: {raise: "slurm_ckpt_alloc_job job=2"}}',
+        "1s alice sbatch --array=1-2 a",
+        "{at: 1m, fault: {start: slurmctld}}",
+        head=(
+            "slurm_conf: {BurstBufferType: burst_buffer/datawarp}\n"
+            "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
+            'files: {a: "#!/bin/sh\\n#DW jobdw capacity=1GiB\\nsrun sleep 5\\n"}\n'
+        ),
     )
     (made,) = ran.all("slurm_ckpt_alloc_job", job=2, rc=-1)
     assert made.step == "2.0"
@@ -376,19 +378,20 @@ def test_a_task_whose_step_has_no_checkpoint_record_is_staged_out_like_any_other
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_a_task_that_left_its_array_with_the_record_may_be_kept_for_ever(model: str) -> None:
     """As long as its burst buffer is not staged out; the rest of the array is forgotten."""
-    ran = run(
-        "slurm_conf: {BurstBufferType: burst_buffer/datawarp, CheckpointType: checkpoint/ompi, "
-        "MinJobAge: 60}\n"
-        "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
-        "files:\n"
-        "  a: |\n"
-        "    #!/bin/sh\n"
-        "    #SBATCH --array=1-3\n"
-        "    #DW jobdw capacity=1GiB\n"
-        "    sleep 5\n"
-        "timeline:\n"
-        '  - {at: 0s, fault: {fail: "bb_p_job_test_stage_out job=2", times: 999}}\n'
-        "  - {at: 1s, as: alice, run: sbatch a}\n",
+    ran = typed(
+        '{at: 0s, fault: {fail: "bb_p_job_test_stage_out job=2", times: 999}}',
+        "1s alice sbatch a",
+        head=(
+            "slurm_conf: {BurstBufferType: burst_buffer/datawarp, CheckpointType: "
+            "checkpoint/ompi, MinJobAge: 60}\n"
+            "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
+            "files:\n"
+            "  a: |\n"
+            "    #!/bin/sh\n"
+            "    #SBATCH --array=1-3\n"
+            "    #DW jobdw capacity=1GiB\n"
+            "    sleep 5\n"
+        ),
         cluster=TWO_NODES,
         model=model,
     )
@@ -440,15 +443,17 @@ def test_post_run_is_asked_again_by_a_slurmctld_that_has_not_heard_of_the_answer
 
 def test_what_a_checkpoint_plugin_hears_ends_no_pass() -> None:
     """It has asked a node in a thread of its own; slurmctld is in load_state meanwhile."""
-    ran = run(
-        "slurm_conf: {BurstBufferType: burst_buffer/datawarp, CheckpointType: checkpoint/blcr}\n"
-        "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
-        "timeline:\n"
-        "  - {at: 1s, as: alice, run: \"sbatch -N1 --wrap 'sleep 60'\"}\n"
-        "  - {at: 9s, fault: {hang: slurm_ckpt_signal_tasks, for: 3s}}\n"
-        "  - {at: 10s, as: alice, run: scontrol checkpoint create 1}\n"
-        "  - {at: 10500ms, fault: {hang: bb_p_load_state, for: 5s}}\n"
-        "  - {at: 11s, as: alice, run: \"sbatch -N1 --begin=now+1 --wrap 'sleep 5'\"}\n"
+    ran = typed(
+        "1s alice sbatch -N1 --wrap 'sleep 60'",
+        "{at: 9s, fault: {hang: slurm_ckpt_signal_tasks, for: 3s}}",
+        "10s alice scontrol checkpoint create 1",
+        "{at: 10500ms, fault: {hang: bb_p_load_state, for: 5s}}",
+        "11s alice sbatch -N1 --begin=now+1 --wrap 'sleep 5'",
+        head=(
+            "slurm_conf: {BurstBufferType: burst_buffer/datawarp, CheckpointType: "
+            "checkpoint/blcr}\n"
+            "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
+        ),
     )
     answer = {"args_answers": "REQUEST_CHECKPOINT_TASKS", "role": "slurmctld"}
     heard = ran.one("RESPONSE_SLURM_RC", phase="receive", **answer)

@@ -5,15 +5,12 @@ import pytest
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
 from tests.cluster import TWO_NODES, run
+from tests.entries import typed
 
 
 def test_a_command_at_a_place_between_turns_is_typed_at_its_time() -> None:
     """The clock is put to `at` first, and never beyond the next turn or back."""
-    ran = run(
-        "timeline:\n"
-        "  - {place: turn 1, at: 5s, as: alice, run: squeue}\n"
-        "  - {at: 7s, as: alice, run: squeue}\n"
-    )
+    ran = typed("{place: turn 1, at: 5s, as: alice, run: squeue}", "7s alice squeue")
     begun = [event.time_us for event in ran.all("squeue", phase="exit")]
     # Daemons start at 0: time cannot pass before that.
     assert begun[0] < 1_000_000
@@ -39,12 +36,9 @@ def test_a_place_that_never_comes_is_told() -> None:
 
 def test_an_event_is_a_place_before_its_process_goes_on() -> None:
     """What happens there comes right behind it in the trace."""
-    first = run("timeline: [{at: 0s, as: alice, run: srun -n1 sleep 5}]\n")
+    first = typed("0s alice srun -n1 sleep 5")
     seq = first.first("switch_p_job_init")
-    ran = run(
-        "timeline:\n  - {at: 0s, as: alice, run: srun -n1 sleep 5}\n"
-        f"  - {{place: event {seq}, fault: {{crash: n1}}}}\n"
-    )
+    ran = typed("0s alice srun -n1 sleep 5", f"{{place: event {seq}, fault: {{crash: n1}}}}")
     assert ran.all("fault")[0].seq == seq + 1
     assert not ran.all("switch_p_job_attach", node="n1")
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from tests.cluster import Ran, run
-from tests.entries import reasons, wrong
+from tests.entries import reasons, typed, wrong
 
 CLUSTER = """\
 nodes: [{name: "n[1-2]", cpus: 2}, {name: "n[3-4]", cpus: 4}]
@@ -176,7 +176,7 @@ def test_what_a_job_does_not_have_is_refused(option: str, error: str) -> None:
 
 def test_a_step_of_no_job_says_which_variable_to_look_at() -> None:
     """Two lines, as in Slurm."""
-    ran = run("timeline: [{at: 0s, as: alice, run: srun --jobid=99 true}]\n")
+    ran = typed("0s alice srun --jobid=99 true")
     assert ran.stderr() == (
         "srun: error: Unable to confirm allocation for job 99: Invalid job id specified\n"
         "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 99\n"
@@ -319,7 +319,7 @@ def test_options_go_before_variables_and_those_before_slurm_conf(
 
 def test_nothing_is_left_to_kill_when_all_fail_together() -> None:
     """The last bad exit of a step ends nothing."""
-    ran = run('timeline: [{at: 0s, as: alice, run: "srun -n1 -K ./all_fail"}]\n', cluster=CLUSTER)
+    ran = typed("0s alice srun -n1 -K ./all_fail", cluster=CLUSTER)
     assert ran.stderr() == "srun: error: n1: task 0: Exited with exit code 5\n"
     assert ran.job() == ("FAILED", "5:0", "NonZeroExitCode")
 
@@ -390,7 +390,7 @@ def test_eight_tasks_on_four_nodes(how: str, expected: dict[str, list[int]], whe
     shape = "-N4 -n8 --ntasks-per-node=2"
     if where == "own":
         line = f"srun {shape} -m {how} ./ten"
-        ran = run(f'timeline: [{{at: 0s, as: alice, run: "{line}"}}]\n', cluster=CLUSTER)
+        ran = typed(f"0s alice {line}", cluster=CLUSTER)
     elif where == "job":
         ran = script("srun ./ten", options=f"{shape} -m {how}")
     else:
@@ -449,13 +449,11 @@ def test_tasks_lie_on_the_cpus_of_the_job_as_recorded(
     options: str, expected: list[list[int]], model: str
 ) -> None:
     """With cons_tres a job has one cpu of each node first, and then fills node after node."""
-    ran = run(
-        f"timeline: [{{at: 1s, as: alice, run: 'srun -N4 -n8 {options} sleep 1'}}]\n",
-        cluster=(
-            "slurm_conf: {SelectType: select/cons_tres}\n"
-            'nodes: [{name: "n[1-4]", cpus: 4}]\n'
-            'partitions: [{name: debug, nodes: "n[1-4]"}]\nusers: {alice: 1001}\n'
-        ),
+    ran = typed(
+        f"1s alice srun -N4 -n8 {options} sleep 1",
+        cluster="slurm_conf: {SelectType: select/cons_tres}\n"
+        'nodes: [{name: "n[1-4]", cpus: 4}]\n'
+        'partitions: [{name: debug, nodes: "n[1-4]"}]\nusers: {alice: 1001}\n',
         model=model,
     )
     ranks: dict[str, list[int]] = {}
@@ -467,13 +465,12 @@ def test_tasks_lie_on_the_cpus_of_the_job_as_recorded(
 
 def test_a_step_from_outside_belongs_to_the_run_the_job_is_in() -> None:
     """Its node finds it among those of that run when it registers again after a cut."""
-    ran = run(
-        "slurm_conf: {SlurmdTimeout: 60, ReturnToService: 1}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -w n1 --wrap 'sleep 1000'}\n"
-        "  - {at: 5s, as: alice, run: scontrol requeue 1}\n"
-        "  - {at: 200s, as: alice, run: srun --jobid=1 sleep 100, exit: 0}\n"
-        "  - {at: 205s, fault: {cut: [slurmctld, n1], for: 30s}}\n"
+    ran = typed(
+        "0s alice sbatch -w n1 --wrap 'sleep 1000'",
+        "5s alice scontrol requeue 1",
+        "200s alice srun --jobid=1 sleep 100 | exit: 0",
+        "{at: 205s, fault: {cut: [slurmctld, n1], for: 30s}}",
+        head="slurm_conf: {SlurmdTimeout: 60, ReturnToService: 1}\n",
     )
     assert wrong(ran) == []
     assert ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="receive")[-1].time_us > 205_000_000

@@ -7,7 +7,7 @@ import pytest
 from simctl.kernel.events import Event
 from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run, with_plugin
-from tests.entries import args, queued, reasons, states, wrong
+from tests.entries import args, queued, reasons, states, typed, wrong
 
 TWO = "sbatch -N2 --wrap 'srun sleep 20'"
 ONE = "sbatch -N1 -w n1 --wrap 'sleep 20'"
@@ -31,28 +31,46 @@ def at(event: Event) -> float:
 # The way of the messages.
 
 
-def test_a_suspended_job_gives_its_nodes_back_and_then_its_processes_stop() -> None:
-    """Nodes idle, SUSPENDED, a message a node; SIGTSTP, two seconds, SIGSTOP in every step."""
-    ran = queued(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
-    idle = [e.seq for e in ran.all("node_state") if args(e)["to"] == "IDLE"][-4:-2]
-    suspended = next(e.seq for e in ran.all("job_state") if args(e)["to"] == "SUSPENDED")
-    sent = [e.seq for e in ran.all("REQUEST_SUSPEND_INT", phase="send")]
-    assert idle[-1] < suspended < sent[0]
-    assert [args(e)["op"] for e in ran.all("REQUEST_SUSPEND_INT", phase="send")] == [0, 0, 1, 1]
-    steps = [e.step for e in ran.all("REQUEST_STEP_SUSPEND", phase="receive")]
-    assert sorted(map(str, steps)) == ["1.0", "1.0", "1.batch"]
+@pytest.fixture(name="once", scope="module")
+def _once() -> Ran:
+    """Return a run of a job on two nodes with a step, suspended at 5 s and resumed at 30 s."""
+    return queued(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
+
+
+def test_a_suspended_job_gives_its_nodes_back_before_its_processes_stop(once: Ran) -> None:
+    """Nodes idle, SUSPENDED, a message a node."""
+    suspended = once.first("job_state", args_to="SUSPENDED")
+    freed = [e.seq for e in once.all("node_state", args_to="IDLE", args_from="ALLOCATED")]
+    assert any(seq < suspended for seq in freed)
+    sent = once.all("REQUEST_SUSPEND_INT", phase="send")
+    assert suspended < sent[0].seq
+    assert [(e.peer, args(e)["op"]) for e in sent] == [
+        ("slurmd@n1", 0), ("slurmd@n2", 0), ("slurmd@n1", 1), ("slurmd@n2", 1),
+    ]  # fmt: skip
+    assert states(once)[1:4] == ["RUNNING", "SUSPENDED", "RUNNING"]
+
+
+def test_every_step_gets_sigtstp_two_seconds_and_sigstop(once: Ran) -> None:
+    """The script and its srun, and a task on each node; and SIGCONT when the job is resumed."""
+    asked = once.all("REQUEST_STEP_SUSPEND", phase="receive")
+    assert sorted(str(e.step) for e in asked) == ["1.0", "1.0", "1.batch"]
     for number, moment in ((20, 5.0002), (19, 7.0002), (18, 30.0002)):
-        got = [e for e in ran.all("signal") if args(e)["signal"] == number]
-        # The script and its srun, and a task on each node.
-        assert len(got) == 4
-        assert {at(e) for e in got} == {moment}
-    assert states(ran)[1:4] == ["RUNNING", "SUSPENDED", "RUNNING"]
+        got = once.all("signal", args_signal=number)
+        assert {at(each) for each in got} == {moment}
+        assert sorted(f"{e.role} of {e.step} on {e.node}" for e in got) == [
+            *("srun of 1.0 on n1", "task of 1.0 on n1", "task of 1.0 on n2"),
+            "task of 1.batch on n1",
+        ]
+
+
+def test_a_step_daemon_answers_once_its_processes_have_stopped(once: Ran) -> None:
+    """With 0, after the two seconds; a resume is answered at once."""
     answers = [
-        event
-        for event in ran.all("RESPONSE_SLURM_RC", phase="send", daemon="slurmstepd")
-        if event.time_us in (7_000_200, 30_000_200)
+        (at(event), args(event)["return_code"])
+        for event in once.all("RESPONSE_SLURM_RC", phase="send", daemon="slurmstepd")
+        if args(event)["answers"] in ("REQUEST_STEP_SUSPEND", "REQUEST_STEP_RESUME")
     ]
-    assert [args(event)["return_code"] for event in answers] == [0] * 6
+    assert answers == [(7.0002, 0)] * 3 + [(30.0002, 0)] * 3
 
 
 def test_a_resumed_job_has_its_nodes_again_before_it_runs() -> None:
@@ -73,12 +91,11 @@ def test_a_stopped_programs_clock_stands_still() -> None:
 
 def test_what_ends_in_the_two_seconds_before_it_is_stopped_by_force_has_ended() -> None:
     """A program that ignores SIGTSTP goes on until SIGSTOP."""
-    ran = run(
-        "programs: {./app: {runs: 6s, on_signal: {TSTP: ignore}}}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch --wrap ./app}\n"
-        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 50s, as: root, run: scontrol resume 1}\n"
+    ran = typed(
+        "0s alice sbatch --wrap ./app",
+        "5s root scontrol suspend 1",
+        "50s root scontrol resume 1",
+        head="programs: {./app: {runs: 6s, on_signal: {TSTP: ignore}}}\n",
     )
     exited = next(e for e in ran.all("exit", daemon="task"))
     assert at(exited) == pytest.approx(6.0002, abs=0.001)
@@ -265,12 +282,11 @@ def test_a_suspended_job_fails_with_its_node(more: str, state: str) -> None:
 
 def test_a_node_that_restarts_has_lost_its_suspended_job() -> None:
     """Its registration does not list it."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch --no-requeue -w n1 --wrap 'sleep 20'}\n"
-        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 9s, fault: {crash: n1}}\n"
-        "  - {at: 20s, fault: {start: n1}}\n"
+    ran = typed(
+        "0s alice sbatch --no-requeue -w n1 --wrap 'sleep 20'",
+        "5s root scontrol suspend 1",
+        "{at: 9s, fault: {crash: n1}}",
+        "{at: 20s, fault: {start: n1}}",
     )
     assert ran.job() == ("NODE_FAIL", "0:0", "NodeDown")
 
@@ -385,12 +401,12 @@ def test_a_step_that_was_on_its_way_when_its_job_was_suspended_is_stopped_as_wel
         if process().role == "srun":  # type: ignore[name-defined]  # noqa: F821
             await sleep(3)  # type: ignore[name-defined]  # noqa: F821
 
-    ran = run(
-        with_plugin(tmp_path, switch_p_unpack_jobinfo) + "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -N2 --wrap 'sleep 40'}\n"
-        "  - {at: 5s, as: alice, run: srun --jobid=1 -N2 sleep 20}\n"
-        "  - {at: 6s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 60s, as: root, run: scontrol resume 1}\n",
+    ran = typed(
+        "0s alice sbatch -N2 --wrap 'sleep 40'",
+        "5s alice srun --jobid=1 -N2 sleep 20",
+        "6s root scontrol suspend 1",
+        "60s root scontrol resume 1",
+        head=with_plugin(tmp_path, switch_p_unpack_jobinfo),
         folder=tmp_path,
     )
     stops = [e for e in ran.all("signal", step="1.0", daemon="task") if args(e)["signal"] == 19]
@@ -403,11 +419,11 @@ def test_a_step_that_was_on_its_way_when_its_job_was_suspended_is_stopped_as_wel
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_a_script_that_was_on_its_way_is_suspended_as_well(model: str) -> None:
     """Its job is suspended while the node's prolog runs: it starts, stops, and waits for resume."""
-    ran = run(
-        "slurm_conf: {Prolog: /p}\nprograms: {/p: {runs: 10s}}\ntimeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'sleep 20'\"}\n"
-        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 100s, as: root, run: scontrol resume 1}\n",
+    ran = typed(
+        "0s alice sbatch --wrap 'sleep 20'",
+        "5s root scontrol suspend 1",
+        "100s root scontrol resume 1",
+        head=("slurm_conf: {Prolog: /p}\nprograms: {/p: {runs: 10s}}\n"),
         model=model,
     )
     asked = ran.one("REQUEST_STEP_SUSPEND", phase="receive", step="1.batch")
@@ -419,11 +435,10 @@ def test_a_script_that_was_on_its_way_is_suspended_as_well(model: str) -> None:
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_the_next_run_of_a_suspended_job_is_not_suspended(model: str) -> None:
     """The second node has none of the first run's steps, and lets that of the second run go on."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch -N2 --wrap 'sleep 20; srun -N2 sleep 5'\"}\n"
-        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 10s, as: root, run: scontrol requeue 1}\n",
+    ran = typed(
+        "0s alice sbatch -N2 --wrap 'sleep 20; srun -N2 sleep 5'",
+        "5s root scontrol suspend 1",
+        "10s root scontrol requeue 1",
         model=model,
     )
     assert ran.all("REQUEST_STEP_SUSPEND", step="1.0") == []
@@ -435,12 +450,7 @@ def test_the_next_run_of_a_suspended_job_is_not_suspended(model: str) -> None:
 @pytest.mark.parametrize("script", ["sleep 100 & exit 0", "sleep 100 & sleep 50"])
 def test_what_a_script_leaves_behind_dies_with_the_step(script: str, model: str) -> None:
     """Whether the script ends by itself or of a signal of its own; before the job leaves a node."""
-    ran = run(
-        "timeline:\n"
-        f"  - {{at: 0s, as: alice, run: \"sbatch --wrap '{script}'\"}}\n"
-        "  - {at: 5s, as: alice, run: scancel -b -s USR1 1}\n",
-        model=model,
-    )
+    ran = typed(f"0s alice sbatch --wrap '{script}'", "5s alice scancel -b -s USR1 1", model=model)
     epilog = ran.one("MESSAGE_EPILOG_COMPLETE", phase="send")
     assert ran.last("exit", daemon="task") < epilog.seq
     assert ran.all("signal", daemon="task", args_signal=9)
@@ -449,11 +459,10 @@ def test_what_a_script_leaves_behind_dies_with_the_step(script: str, model: str)
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_the_clock_of_a_step_stands_still_while_its_job_is_suspended(model: str) -> None:
     """A step of one minute that was suspended for 90 seconds is ended 90 seconds later."""
-    ran = run(
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun -t1 sleep 300'\"}\n"
-        "  - {at: 30s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 120s, as: root, run: scontrol resume 1}\n",
+    ran = typed(
+        "0s alice sbatch --wrap 'srun -t1 sleep 300'",
+        "30s root scontrol suspend 1",
+        "120s root scontrol resume 1",
         model=model,
     )
     kill = ran.one("REQUEST_KILL_TIMELIMIT", phase="send", step="1.0")
@@ -465,12 +474,11 @@ def test_the_clock_of_a_step_stands_still_while_its_job_is_suspended(model: str)
 def test_a_step_daemon_without_a_switch_plugin_is_suspended_with_its_job() -> None:
     """Its init has failed; it is told so while it reports that, and there is no plugin to tell."""
     made = "when: RESPONSE_JOB_STEP_CREATE phase=send"
-    ran = run(
-        "timeline:\n"
-        "  - {at: 1s, as: bob, run: salloc -N2 srun sleep 9}\n"
-        f'  - {{{made}, fault: {{fail: "init role=manager", errno: EIO, times: 2}}}}\n'
-        f"  - {{{made}, as: root, run: scontrol suspend 1}}\n"
-        "  - {at: 1m, as: root, run: scontrol resume 1}\n",
+    ran = typed(
+        "1s bob salloc -N2 srun sleep 9",
+        f'{{{made}, fault: {{fail: "init role=manager", errno: EIO, times: 2}}}}',
+        f"{{{made}, as: root, run: scontrol suspend 1}}",
+        "1m root scontrol resume 1",
         model="modern",
     )
     assert [each.rc for each in ran.all("init", role="manager")] == [-1, -1]

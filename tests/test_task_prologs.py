@@ -5,6 +5,7 @@ import pytest
 from simctl.scenario.load import read_scenario
 from simctl.wire.ids import SECOND
 from tests.cluster import TWO_NODES, Ran, run, took
+from tests.entries import typed
 
 pytestmark = pytest.mark.parametrize("model", ["guide", "modern"])
 
@@ -88,11 +89,8 @@ def test_a_task_epilog_finds_what_the_task_prolog_has_set(model: str) -> None:
 
 def test_a_batch_script_has_a_task_prolog_too(model: str) -> None:
     """It is task 0 of step 1.batch."""
-    ran = run(
-        "slurm_conf: {TaskProlog: p.sh}\n"
-        + FILES
-        + "timeline: [{at: 0s, as: alice, run: sbatch app.sh}]\n",
-        model=model,
+    ran = typed(
+        "0s alice sbatch app.sh", head="slurm_conf: {TaskProlog: p.sh}\n" + FILES, model=model
     )
     prolog = ran.one("task_prolog")
     assert (prolog.step, prolog.task) == ("1.batch", 0)
@@ -163,17 +161,18 @@ def test_the_users_task_epilog_has_five_seconds(model: str) -> None:
 
 def test_other_tasks_are_served_while_a_task_epilog_runs(model: str) -> None:
     """A signal reaches the task that still runs at once."""
-    ran = run(
-        "slurm_conf: {TaskEpilog: /etc/slow}\n"
-        "files:\n"
-        "  two.sh: |\n"
-        "    #!/bin/sh\n"
-        '    if [ "$SLURM_PROCID" = 1 ]; then exit 0; fi\n'
-        "    sleep 60\n"
-        "programs: {/etc/slow: {runs: 20s}}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: srun -n2 ./two.sh}\n"
-        "  - {at: 5s, as: alice, run: scancel -s KILL 1.0}\n",
+    ran = typed(
+        "0s alice srun -n2 ./two.sh",
+        "5s alice scancel -s KILL 1.0",
+        head=(
+            "slurm_conf: {TaskEpilog: /etc/slow}\n"
+            "files:\n"
+            "  two.sh: |\n"
+            "    #!/bin/sh\n"
+            '    if [ "$SLURM_PROCID" = 1 ]; then exit 0; fi\n'
+            "    sleep 60\n"
+            "programs: {/etc/slow: {runs: 20s}}\n"
+        ),
         model=model,
     )
     killed = ran.all("exit", role="task", task=0, rc=9)
@@ -210,13 +209,12 @@ def test_a_step_is_not_launched_when_the_prolog_of_srun_fails(model: str) -> Non
 @pytest.mark.parametrize("path", ["/etc/slow", "slow.sh"])
 def test_a_script_of_srun_does_not_outlive_srun(path: str, model: str) -> None:
     """What kills srun in a batch job kills all that the script has started."""
-    ran = run(
-        f"slurm_conf: {{SrunProlog: {path}}}\n"
-        + FILES.replace("files:\n", "files:\n  slow.sh: |\n    #!/bin/sh\n    sleep 60\n")
-        + "timeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun true'\"}\n"
-        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
-        "  - {at: 9s, as: alice, run: scancel 1}\n",
+    ran = typed(
+        "0s alice sbatch --wrap 'srun true'",
+        "5s root scontrol suspend 1",
+        "9s alice scancel 1",
+        head=f"slurm_conf: {{SrunProlog: {path}}}\n"
+        + FILES.replace("files:\n", "files:\n  slow.sh: |\n    #!/bin/sh\n    sleep 60\n"),
         model=model,
     )
     prolog = ran.one("srun_prolog")
@@ -246,9 +244,6 @@ def test_check_warns_of_scripts_that_nobody_described(model: str) -> None:
 
 def test_a_script_that_is_not_there_fails(model: str) -> None:
     """As one that cannot be run: 127."""
-    ran = run(
-        "slurm_conf: {Epilog: /etc/none}\ntimeline: [{at: 0s, as: alice, run: srun sleep 1}]\n",
-        model=model,
-    )
+    ran = typed("0s alice srun sleep 1", head="slurm_conf: {Epilog: /etc/none}\n", model=model)
     assert ran.one("epilog").rc == 127 << 8
     assert ran.drained() == ["n1", "n1"]
