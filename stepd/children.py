@@ -60,6 +60,7 @@ from simctl.stepd.scripts.host import (
 from simctl.stepd.scripts.shell import Shell
 from simctl.stepd.scripts.tools import TOOLS, Tool
 from simctl.stepd.scripts.tree import OpenMode
+from simctl.stepd.signals import SIGINT, SIGQUIT
 from simctl.stepd.stopping import Pausable, left_us, pause, take_signal, unpause
 from simctl.stepd.streams import BROKEN, BlockedError, Output, Streams
 from simctl.wire.command_lines import reads_input
@@ -68,6 +69,7 @@ from simctl.wire.ids import SECOND
 _STDERR: Final = 2
 _TRAP_KEEPS = "trap"
 _SIGPIPE: Final = 13
+_KEYBOARD: Final = (SIGINT, SIGQUIT)
 
 
 @attrs.frozen(kw_only=True)
@@ -149,6 +151,9 @@ class ScriptHost:
             else Streams(site.kernel, output, stdin or Input())
         )
         self._redirects = redirects or Redirects()
+        self._held = self._redirects
+        """What the descriptors of the process are now; its parent lets go of them at its end."""
+
         self._kept_ends: list[PipeEnd] = []
         """The ends of pipes that the shell itself holds, besides what its descriptors are."""
 
@@ -184,6 +189,13 @@ class ScriptHost:
     def ignored_signals(self) -> dict[int, Disposition]:
         """Return what a child inherits: the signals that are ignored."""
         return {number: how for number, how in self._dispositions.items() if how == "ignore"}
+
+    def connect(self, redirects: Redirects, *, counted: bool = True) -> None:
+        """Have other descriptors from now on; nobody waits any more for those there were."""
+        if counted and self._parent is not None:
+            self._streams.hold(redirects)
+            self._streams.release(self._held)
+        self._held = redirects
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
         """Run a script, or a tool, in a thread of the process; its end is told with a wait status.
@@ -276,7 +288,7 @@ class ScriptHost:
         if signal == SIGSTOP or (disposition == "default" and by_default_stops(signal)):
             self._stopped = True
             return
-        if signal != SIGKILL and disposition == "ignore":
+        if signal != SIGKILL and disposition in ("ignore", "ignore alone"):
             return
         if signal != SIGKILL and disposition == _TRAP_KEEPS:
             self._pending.append(signal)
@@ -316,6 +328,14 @@ class ScriptHost:
             child.held += (signal,)
         else:
             self._deliver_to(child, signal)
+
+    def _signal_alone(self, child: Child, signal: int) -> None:
+        """Deliver a signal to a child as `kill` does: what that has started gets none."""
+        if child.host is None or child.paused_us >= 0:
+            self.signal_child(child, signal)
+            return
+        self._site.trace.process(child.process, "signal", signal)
+        child.host.deliver(signal)
 
     def _deliver_to(self, child: Child, signal: int) -> None:
         if child.host is not None:
@@ -384,14 +404,33 @@ class ScriptHost:
         self._foreground = None
         return self._status(child)
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
-        """Start a program in the background; return its pid."""
+    def start(
+        self,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        redirects: Redirects,
+        *,
+        background: bool = False,
+    ) -> int:
+        """Start a program beside the shell; return its pid."""
         child = self._launch(argv, env, redirects)
+        if background:
+            self._set_apart(child)
         if child.program is not None:
             self._watch(child)
         return child.pid
 
-    def fork(self, body: Body, redirects: Redirects) -> int:
+    def _set_apart(self, child: Child) -> None:
+        """Let a child in the background ignore the signals that a keyboard sends."""
+        if child.program is not None:
+            deaf = [each for each in _KEYBOARD if each not in child.program.exits_on]
+            child.program = attrs.evolve(child.program, ignores=(*child.program.ignores, *deaf))
+        elif child.host is not None:
+            how: Disposition = "ignore" if child.argv else "ignore alone"
+            for each in _KEYBOARD:
+                child.host._dispositions.setdefault(each, how)
+
+    def fork(self, body: Body, redirects: Redirects, *, background: bool = False) -> int:
         """Start a child that goes on with *body*; return its pid, 0 if there are too many."""
         if self._is_too_many:
             return 0
@@ -400,6 +439,8 @@ class ScriptHost:
         process.env = own.env
         child = self._adopt(process, (), redirects)
         child.host = self._host_of(child)
+        if background:
+            self._set_apart(child)
         child.host._start_body(body)
         return child.pid
 
@@ -450,7 +491,7 @@ class ScriptHost:
             return self._parent is not None and self._parent.kill_from_below(pid, signal)
         if signal:
             killed = child.call.killed if child.call is not None else None
-            self.signal_child(child, signal)
+            self._signal_alone(child, signal)
             if signal == SIGKILL and killed is not None:
                 killed()
         return True
@@ -465,7 +506,7 @@ class ScriptHost:
         child = self._children.get(pid)
         if child is not None and not child.ended:
             if signal:
-                self.signal_child(child, signal)
+                self._signal_alone(child, signal)
             return True
         return self._parent is not None and self._parent.kill_from_below(pid, signal)
 
@@ -807,8 +848,9 @@ class ScriptHost:
         child.status = status
         if child.host is not None and child.host.live_children():
             self._left_behind.append(child.host)
+        held = child.redirects if child.host is None else child.host._held
         child.call = child.host = None
-        self._streams.release(child.redirects)
+        self._streams.release(held)
         self._streams.processes -= 1
         if child.timer is not None:
             child.timer.cancel()

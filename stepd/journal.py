@@ -42,6 +42,9 @@ class ResumingHost(ShellHost, Protocol):
     async def drain(self, stream: Stream) -> None:
         """Wait until there is room in a pipe."""
 
+    def connect(self, redirects: Redirects, *, counted: bool = True) -> None:
+        """Change the descriptors; without *counted* an image has counted who holds them."""
+
     def adopt(self, pid: int, body: Body) -> None:
         """Let the child *pid*, if it is one of an image, go on with *body*."""
 
@@ -107,17 +110,34 @@ class JournalingHost:
         """Run a program and wait for its end."""
         return int(await self._await("run", lambda: self._host.run(argv, env, redirects)))
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
+    def start(
+        self,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        redirects: Redirects,
+        *,
+        background: bool = False,
+    ) -> int:
         """Start a program beside the shell."""
-        return int(self._ask("start", lambda: self._host.start(argv, env, redirects)))
 
-    def fork(self, body: Body, redirects: Redirects) -> int:
+        def act() -> int:
+            return self._host.start(argv, env, redirects, background=background)
+
+        return int(self._ask("start", act))
+
+    def fork(self, body: Body, redirects: Redirects, *, background: bool = False) -> int:
         """Start a child; one of an image goes on where that was taken."""
         repeats = self._repeating
-        pid = int(self._ask("fork", lambda: self._host.fork(body, redirects)))
+        pid = int(
+            self._ask("fork", lambda: self._host.fork(body, redirects, background=background))
+        )
         if repeats:
             self._host.adopt(pid, body)
         return pid
+
+    def connect(self, redirects: Redirects) -> None:
+        """Say what the descriptors of this process are from now on."""
+        self._host.connect(redirects, counted=not self._repeating)
 
     async def wait(
         self, pids: tuple[int, ...], *, interruptible: bool = True, until_us: int = 0

@@ -89,14 +89,24 @@ class FakeHost:
     def _new_pid(self) -> int:
         return self.pid + 1 + len(self.children) + len(self.ended)
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
+    def start(
+        self,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        redirects: Redirects,
+        *,
+        background: bool = False,
+    ) -> int:
         """Start a child; its pids count from 101."""
         self.calls.append(Call(argv=argv, env=env, redirects=redirects, background=True))
         pid = self._new_pid()
         self.children[pid] = argv
         return pid
 
-    def fork(self, body: Body, redirects: Redirects) -> int:
+    def connect(self, redirects: Redirects) -> None:
+        """Change the descriptors of the shell, which counts for nothing here."""
+
+    def fork(self, body: Body, redirects: Redirects, *, background: bool = False) -> int:
         """Run a subshell to its end."""
         pid = self._new_pid()
         self.ended[pid] = -1

@@ -74,10 +74,26 @@ async def assign(given: Declared, state: ShellState) -> None:
         raise CommandError(str(error)) from None
 
 
-def _assign_array(given: Declared, state: ShellState) -> None:
-    variable = state.variables.make(given.name)
+def begin_array(assignment: Assignment, state: ShellState) -> None:
+    """Make an array of the variable that is to be one, before its elements are expanded."""
+    if assignment.elements is None:
+        return
+    variable = _writable(assignment.name, state)
+    if variable.value is None:
+        variable.value = {}
+    elif isinstance(variable.value, str):
+        variable.value = {0: variable.value}
+
+
+def _writable(name: str, state: ShellState) -> Variable:
+    variable = state.variables.make(name)
     if variable.readonly:
-        raise ReadonlyError(f"{given.name}: readonly variable")
+        raise ReadonlyError(f"{name}: readonly variable")
+    return variable
+
+
+def _assign_array(given: Declared, state: ShellState) -> None:
+    variable = _writable(given.name, state)
     if not given.append or variable.value is None:
         variable.value = {}
     elif isinstance(variable.value, str):

@@ -389,6 +389,7 @@ async def _exec(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         arguments = arguments[1:] if option == "-a" else arguments
     if not arguments:
         state.streams = streams
+        state.host.connect(streams)
         # What a process substitution has opened stays open with it.
         state.opened.clear()
         return 0

@@ -11,7 +11,7 @@ from simctl.stepd.scripts.assigning import Declared, assign
 from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain
 from simctl.stepd.scripts.host import Redirects
 from simctl.stepd.scripts.printing import double_quoted, quoted_key
-from simctl.stepd.scripts.state import CommandError
+from simctl.stepd.scripts.state import BadSubscriptError, CommandError
 from simctl.stepd.scripts.variables import ReadonlyError, Variable, in_order
 
 _MISUSED = 2
@@ -218,7 +218,7 @@ async def _unset(shell: Shell, arguments: list[str], streams: Redirects) -> int:
                 state.variables.unset(name, state.key_of(name, rest.removesuffix("]")))
             else:
                 state.variables.unset(name)
-        except ReadonlyError as error:
+        except (ReadonlyError, BadSubscriptError) as error:
             await state.complain(f"unset: {error}", streams.stderr)
             status = 1
     return status

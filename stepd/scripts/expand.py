@@ -9,7 +9,7 @@ import attrs
 from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.scripts.parameters import Values, joined, values_of
 from simctl.stepd.scripts.patterns import PatternTooHeavyError, escaped, found_files, has_special
-from simctl.stepd.scripts.state import AmbiguousTargetError, EndingError, ExpansionError, ShellState
+from simctl.stepd.scripts.state import AmbiguousTargetError, BoundError, ExpansionError, ShellState
 from simctl.stepd.scripts.tree import (
     Arithmetic,
     Assignment,
@@ -79,10 +79,10 @@ def bounded_length(length: int) -> int:
     """Return the length of a text that comes of an expansion.
 
     Raises:
-        EndingError: It is beyond the bound; doubling a variable gets there in twenty turns.
+        BoundError: It is beyond the bound; doubling a variable gets there in twenty turns.
     """
     if length > VALUE_CHARACTERS:
-        raise EndingError(f"a word or value of more than {VALUE_CHARACTERS} characters")
+        raise BoundError(f"a word or value of more than {VALUE_CHARACTERS} characters")
     return length
 
 
@@ -203,7 +203,7 @@ def _named(pieces: list[tuple[str, bool]], state: ShellState) -> list[str]:
             pattern, state.host, hidden=bool(state.options.get("dotglob")), extended=extended
         )
     except (PatternTooHeavyError, re.error) as error:
-        raise EndingError(str(error)) from None
+        raise BoundError(str(error)) from None
     if files:
         return files
     if state.options.get("failglob"):

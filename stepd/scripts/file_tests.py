@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simctl.stepd.scripts.host import CLOSED, Info
-from simctl.stepd.scripts.state import ShellState
+from simctl.stepd.scripts.state import BadSubscriptError, ShellState
 
 _READ, _WRITE, _EXECUTE = 4, 2, 1
 _NEVER = ("-b", "-c", "-p", "-S", "-g", "-k", "-u", "-L", "-h", "-t")
@@ -38,7 +38,10 @@ def is_set(name: str, state: ShellState) -> bool:
     subscript = rest.removesuffix("]")
     if subscript in ("@", "*"):
         return bool(elements)
-    return state.key_of(base, subscript) in (elements or {})
+    try:
+        return state.key_of(base, subscript) in (elements or {})
+    except BadSubscriptError:
+        return False
 
 
 def _judge_file(operator: str, path: str, state: ShellState) -> bool:

@@ -12,7 +12,8 @@ import attrs
 
 from simctl.stepd.scripts.tree import OpenMode
 
-Disposition: TypeAlias = Literal["default", "ignore", "trap"]
+Disposition: TypeAlias = Literal["default", "ignore", "ignore alone", "trap"]
+"""What a signal does: what is ignored alone is not by what the process starts."""
 
 
 @attrs.frozen(kw_only=True)
@@ -139,14 +140,29 @@ class ShellHost(Protocol):
             is no such program.
         """
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
+    def start(
+        self,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        redirects: Redirects,
+        *,
+        background: bool = False,
+    ) -> int:
         """Start a program beside the shell and return its pid.
 
-        One that does not exist is a child as well, whose status is 127.
+        One that does not exist is a child as well, whose status is 127. In the *background* INT and
+        QUIT are ignored by a program that does not catch them.
         """
 
-    def fork(self, body: Body, redirects: Redirects) -> int:
-        """Start a child that goes on with *body*, and return its pid; 0 if there are too many."""
+    def fork(self, body: Body, redirects: Redirects, *, background: bool = False) -> int:
+        """Start a child that goes on with *body*, and return its pid; 0 if there are too many.
+
+        In the *background* it ignores INT and QUIT, until it says otherwise; what it starts does
+        not.
+        """
+
+    def connect(self, redirects: Redirects) -> None:
+        """Say what the descriptors of this process are from now on: others it lets go of."""
 
     async def wait(
         self, pids: tuple[int, ...], *, interruptible: bool = True, until_us: int = 0

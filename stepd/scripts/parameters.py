@@ -16,7 +16,7 @@ from simctl.stepd.scripts.patterns import (
     without_start,
 )
 from simctl.stepd.scripts.printing import quoted_for_reuse
-from simctl.stepd.scripts.state import EndingError, ExpansionError, ShellState
+from simctl.stepd.scripts.state import BadSubscriptError, BoundError, EndingError, ExpansionError, ShellState
 from simctl.stepd.scripts.tree import Parameter, Part, Text
 from simctl.stepd.scripts.variables import Elements
 
@@ -71,7 +71,7 @@ async def values_of(part: Parameter, state: ShellState) -> Values:
     try:
         texts = await _changed(part, keyed, state)
     except (PatternTooHeavyError, re.error) as error:
-        raise EndingError(str(error)) from None
+        raise BoundError(str(error)) from None
     return Values(texts=texts, kind=_kind(part))
 
 
@@ -114,7 +114,14 @@ async def _values(part: Parameter, state: ShellState) -> Elements | None:
     elements = state.elements(part.name)
     if _sign(part.subscript):
         return elements or None
-    key = state.key_of(part.name, await state.expand_text(part.subscript, state))
+    subscript = await state.expand_text(part.subscript, state)
+    try:
+        key = state.key_of(part.name, subscript)
+    except BadSubscriptError as error:
+        if part.form == "length":
+            raise
+        await state.complain(str(error))
+        return None
     text = (elements or {}).get(key)
     return None if text is None else {0: text}
 

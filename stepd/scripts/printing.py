@@ -24,7 +24,9 @@ _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 _UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
 _LOOKED_AT = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`\x00-\x1f\x7f]|^[~#]|[=:]~")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"} | {
+    "\x1b": "\\E"
+}
 
 
 class PrintMistake(ValueError):

@@ -7,7 +7,7 @@ import re
 from simctl.stepd.scripts.expand import expand_one, expand_text
 from simctl.stepd.scripts.host import CLOSED, Redirects, Stream
 from simctl.stepd.scripts.state import AmbiguousTargetError, ShellState
-from simctl.stepd.scripts.tree import Here, Redirection, ToDescriptor, ToFile
+from simctl.stepd.scripts.tree import Here, Part, Redirection, ToDescriptor, ToFile
 
 _OWN = re.compile(r"/dev/(?:fd/(\d+)|std(in|out|err))", re.ASCII)
 _NAMED = {"in": 0, "out": 1, "err": 2}
@@ -16,6 +16,16 @@ _ALL_BITS = 0o666
 
 class RedirectionError(Exception):
     """Say why a file could not be opened; its command is not run."""
+
+
+def parts_of(redirection: Redirection) -> tuple[Part, ...]:
+    """Return what is expanded for a redirection."""
+    match redirection:
+        case ToFile():
+            return redirection.target.parts
+        case ToDescriptor():
+            return redirection.source.parts
+    return redirection.parts
 
 
 async def open_files(redirections: tuple[Redirection, ...], state: ShellState) -> Redirects:

@@ -14,7 +14,7 @@ import attrs
 
 from simctl.limits import CALL_NESTING, LOOP_TURNS, SUBSHELL_NESTING, VALUE_CHARACTERS
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
-from simctl.stepd.scripts.assigning import Declared, assign, declared
+from simctl.stepd.scripts.assigning import Declared, assign, begin_array, declared
 from simctl.stepd.scripts.builtins import BUILTIN_COMMANDS
 from simctl.stepd.scripts.expand import (
     expand_pattern,
@@ -26,8 +26,9 @@ from simctl.stepd.scripts.host import OpenFile, Redirects, ShellHost, Stream
 from simctl.stepd.scripts.judging import judge
 from simctl.stepd.scripts.patterns import PatternTooHeavyError, fits
 from simctl.stepd.scripts.printing import quoted
-from simctl.stepd.scripts.redirect import RedirectionError, open_files
+from simctl.stepd.scripts.redirect import RedirectionError, open_files, parts_of
 from simctl.stepd.scripts.state import (
+    BoundError,
     Call,
     CommandError,
     EndingError,
@@ -59,6 +60,7 @@ from simctl.stepd.scripts.tree import (
     Part,
     Pipeline,
     Redirected,
+    Redirection,
     Script,
     Simple,
     Subshell,
@@ -70,7 +72,7 @@ from simctl.stepd.scripts.tree import (
     Word,
 )
 from simctl.stepd.scripts.variables import ReadonlyError, Scope, TooLongError, Variable, Variables
-from simctl.stepd.signals import ERR_TRAP, EXIT_TRAP
+from simctl.stepd.signals import ERR_TRAP, EXIT_TRAP, SIGINT
 
 _US = 1_000_000
 _FIRST_SUBSTITUTED = 63
@@ -128,10 +130,12 @@ class Shell:
         )
         return await self._to_end(self.script.commands)
 
-    async def _to_end(self, commands: tuple[Command, ...]) -> int:
-        """Run commands and the EXIT trap."""
+    async def _to_end(
+        self, commands: tuple[Command, ...], redirections: tuple[Redirection, ...] = ()
+    ) -> int:
+        """Open the files of *redirections*, and run commands and the EXIT trap."""
         try:
-            _, status = await self._until_left(commands)
+            _, status = await self._until_left(commands, redirections)
             trap = self.state.traps.pop(EXIT_TRAP, ("", ()))[1]
             self.state.status = status
             self.state.trap_statuses = [status]
@@ -141,10 +145,15 @@ class Shell:
             # It is this shell's own method: the two would hold each other.
             del self.state.capture
 
-    async def _until_left(self, commands: tuple[Command, ...]) -> tuple[bool, int]:
+    async def _until_left(
+        self, commands: tuple[Command, ...], redirections: tuple[Redirection, ...] = ()
+    ) -> tuple[bool, int]:
         """Run *commands*; say whether they left the script, and with which status they ended."""
         state = self.state
         try:
+            if redirections:
+                state.streams = await open_files(redirections, state)
+                self.host.connect(state.streams)
             return False, await self._run_lines(commands)
         except ScriptExit as end:
             return True, end.status
@@ -152,7 +161,7 @@ class Shell:
             return True, end.status
         except LoopJump:
             return True, 0
-        except (*_ENDING, *_SKIPPING) as error:
+        except (RedirectionError, *_ENDING, *_SKIPPING) as error:
             if str(error):
                 await state.complain(str(error))
             return True, 1
@@ -237,14 +246,20 @@ class Shell:
         state = self.state
         pids = await self._start_pipeline(command.commands, state.streams, tested=tested)
         statuses = [await self._see_out(pid) for pid in pids]
-        status = statuses[-1]
+        state.status = status = statuses[-1]
+        await self._run_traps()
         if state.options.get("pipefail"):
             status = next((each for each in reversed(statuses) if each), 0)
         await self._end_command(status, tested=tested)
         state.statuses = tuple(statuses)
 
     async def _start_pipeline(
-        self, commands: tuple[Command, ...], streams: Redirects, *, tested: bool
+        self,
+        commands: tuple[Command, ...],
+        streams: Redirects,
+        *,
+        tested: bool,
+        background: bool = False,
     ) -> list[int]:
         """Start the commands of a pipeline; each reads what the one before it writes."""
         pids: list[int] = []
@@ -254,7 +269,7 @@ class Shell:
             if index + 1 < len(commands):
                 source, sink = self.host.pipe()
                 own = own.put(1, sink)
-            pids.append(await self._start(each, own, tested=tested))
+            pids.append(await self._start(each, own, tested=tested, background=background))
         return pids
 
     async def _see_out(self, pid: int) -> int:
@@ -262,8 +277,13 @@ class Shell:
         await self.host.wait((pid,), interruptible=False)
         return self.host.status(pid)
 
-    async def _start(self, command: Command, streams: Redirects, *, tested: bool) -> int:
-        """Start a command beside the shell: a program as it is, anything else as a subshell."""
+    async def _start(
+        self, command: Command, streams: Redirects, *, tested: bool, background: bool = False
+    ) -> int:
+        """Start a command beside the shell: a program as it is, anything else as a subshell.
+
+        One in the *background* does not mind INT and QUIT.
+        """
         state = self.state
         if isinstance(command, Simple) and self._is_program(command):
             state.line = command.line
@@ -273,13 +293,21 @@ class Shell:
                 streams = await open_files(command.redirections, state)
                 env = await self._environment(command.assignments)
                 await self._show(words)
-                return self.host.start(tuple(words), env, streams)
-            except RedirectionError as error:
+                return self.host.start(tuple(words), env, streams, background=background)
+            except (RedirectionError, *_ENDING, *_SKIPPING) as error:
+                # All this would be the child's to do, so that it alone ends by it.
+                if isinstance(error, BoundError):
+                    raise
                 await state.complain(str(error))
                 return self.fork((_FAILS,), streams, tested=True)
             finally:
                 state.streams = before
-        return self.fork((command,), streams, tested=tested)
+        if isinstance(command, Redirected):
+            inner, redirections = _body(command.command), command.redirections
+            return self.fork(
+                inner, streams, tested=tested, redirections=redirections, background=background
+            )
+        return self.fork(_body(command), streams, tested=tested, background=background)
 
     def _is_program(self, command: Simple) -> bool:
         """Whether *command* runs a program whatever the state, and its words change nothing."""
@@ -311,7 +339,7 @@ class Shell:
             state.variables.scopes.pop()
 
     async def _pass(self, assignment: Assignment) -> None:
-        """Assign for one command alone."""
+        """Assign for one command alone; what is readonly is told and left, save under ``set -e``."""
         state = self.state
         scope = state.variables.scopes[-1]
         text = await expand_text(assignment.value, state)
@@ -319,7 +347,10 @@ class Shell:
             text = (state.look_up(assignment.name) or "") + text
         found = state.variables.find(assignment.name)
         if found is not None and found.readonly:
-            raise ReadonlyError(f"{assignment.name}: readonly variable")
+            await state.complain(f"{assignment.name}: readonly variable")
+            if state.options.get("e"):
+                raise ScriptExit(1)
+            return
         variable = scope.variables[assignment.name] = Variable(exported=True)
         Variables.store(variable, assignment.name, text)
         await self._show((text,), before=f"{assignment.name}=")
@@ -331,17 +362,24 @@ class Shell:
         *,
         tested: bool,
         substitutes: bool = False,
+        redirections: tuple[Redirection, ...] = (),
+        background: bool = False,
     ) -> int:
-        """Start a subshell that runs *commands*, and return its pid."""
+        """Start a subshell that runs *commands*, and return its pid.
+
+        It opens the files of *redirections* itself, and has them for good.
+        """
         state = self.state
         if state.level >= SUBSHELL_NESTING:
-            raise EndingError(f"more than {SUBSHELL_NESTING} shells in one another")
+            raise BoundError(f"more than {SUBSHELL_NESTING} shells in one another")
         kept = state.copy(state.host)
         kept.streams = streams
         # A trap is the shell's that set it; an ignored signal stays ignored.
         errors = kept.traps.get(ERR_TRAP) if state.options.get("E") else None
         kept.traps = {ERR_TRAP: errors} if errors else {}
         kept.trap_statuses = []
+        if background:
+            kept.traps[SIGINT] = ("", ())
         if substitutes and not state.options.get("inherit_errexit"):
             kept.options["e"] = False
 
@@ -352,27 +390,39 @@ class Shell:
             child.state = kept
             kept.host = host
             kept.capture = child._capture
-            return await child._to_end(commands)
+            return await child._to_end(commands, redirections)
 
-        pid = self.host.fork(body, streams)
+        pid = self.host.fork(body, streams, background=background)
         if not pid:
-            raise EndingError("fork: too many processes of this script are under way")
+            raise BoundError("fork: too many processes of this script are under way")
         return pid
 
-    async def _subshell(self, command: Subshell, tested: bool) -> None:
-        self.state.line = command.line
-        pid = self.fork(command.body, self.state.streams, tested=tested)
-        await self._end_command(await self._see_out(pid), tested=tested)
+    async def _subshell(
+        self, command: Subshell, tested: bool, redirections: tuple[Redirection, ...] = ()
+    ) -> None:
+        state = self.state
+        state.line = command.line
+        pid = self.fork(command.body, state.streams, tested=tested, redirections=redirections)
+        state.status = await self._see_out(pid)
+        await self._run_traps()
+        await self._end_command(state.status, tested=tested)
 
     async def _background(self, command: Background, tested: bool) -> None:
-        """Start a command, or a pipeline, and go on."""
+        """Start a command, or a pipeline, and go on.
+
+        As in bash 5.2, a ``!`` before it has no effect on the status that `wait` tells.
+        """
         state = self.state
-        inner = command.command
+        inner, asked = command.command, False
+        while isinstance(inner, Not):
+            inner, asked = inner.command, True
         streams = state.streams.put(0, _NOTHING)
         if isinstance(inner, Pipeline):
-            pids = await self._start_pipeline(inner.commands, streams, tested=tested)
+            pids = await self._start_pipeline(
+                inner.commands, streams, tested=tested, background=True
+            )
         else:
-            pids = [await self._start(inner, streams, tested=False)]
+            pids = [await self._start(inner, streams, tested=asked, background=True)]
         number = max((job.number for job in state.jobs), default=0) + 1
         state.jobs.append(Job(number=number, pids=tuple(pids), text=command.text))
         state.last_child = pids[-1]
@@ -396,7 +446,7 @@ class Shell:
         self.host.close(source)
         state.substituted = state.status = await self._see_out(pid)
         if text is None:
-            raise EndingError(f"a word or value of more than {VALUE_CHARACTERS} characters")
+            raise BoundError(f"a word or value of more than {VALUE_CHARACTERS} characters")
         return text.replace("\0", "").rstrip("\n")
 
     async def _read_all(self, stream: Stream) -> str | None:
@@ -422,7 +472,7 @@ class Shell:
         state.substituted = state.status = 0
         text = await self._read_all(streams.stdin)
         if text is None:
-            raise EndingError(f"a word or value of more than {VALUE_CHARACTERS} characters")
+            raise BoundError(f"a word or value of more than {VALUE_CHARACTERS} characters")
         return text.replace("\0", "")
 
     def _substitute_process(self, part: Substitution) -> str:
@@ -582,8 +632,11 @@ class Shell:
         self.state.status = 0
 
     async def _redirected(self, command: Redirected, tested: bool) -> None:
-        """Run a compound command with streams of its own."""
+        """Run a compound command with streams of its own; a subshell opens its files itself."""
         state = self.state
+        if isinstance(command.command, Subshell):
+            await self._subshell(command.command, tested, command.redirections)
+            return
         before, opened = state.streams, len(state.opened)
         state.line = command.line
         try:
@@ -606,10 +659,13 @@ class Shell:
         state.line = command.line
         state.substituted = -1
         opened = len(state.opened)
+        trapped = ERR_TRAP in state.traps
         self.tested = tested
         try:
             words = await self._arguments(command.words)
-            streams = await open_files(command.redirections, state)
+            if not words:
+                await self._assign(command.assignments)
+            streams = await self._opened(command, words)
             for number, end in state.opened[opened:]:
                 streams = streams.put(number, end)
             status = await self._call(command.assignments, words, streams, tested=tested)
@@ -626,7 +682,28 @@ class Shell:
         self._close_substituted(opened)
         state.status = status
         await self._run_traps()
-        await self._end_command(status, tested=tested)
+        await self._end_command(status, tested=tested, trapped=trapped)
+
+    async def _opened(self, command: Simple, words: list[str | Declared]) -> Redirects:
+        """Open the files of a simple command.
+
+        Those of a program are opened by its process: what goes wrong ends that alone, and
+        variables that are set meanwhile stay as they were.
+        """
+        state = self.state
+        name = next((str(word) for word in words if str(word) != "command"), "")
+        if not name or name in state.functions or name in BUILTIN_COMMANDS:
+            return await open_files(command.redirections, state)
+        parts = [part for each in command.redirections for part in parts_of(each)]
+        if not all(map(_changes_nothing, parts)):
+            opened, state = state.opened, state.copy(state.host)
+            state.opened = opened
+        try:
+            return await open_files(command.redirections, state)
+        except (*_ENDING, *_SKIPPING) as error:
+            if isinstance(error, BoundError):
+                raise
+            raise RedirectionError(str(error)) from None
 
     async def _arguments(self, words: tuple[Word | Assignment, ...]) -> list[str | Declared]:
         """Expand the words of a command."""
@@ -638,14 +715,17 @@ class Shell:
                 found += await expand_word(word, self.state)
         return found
 
-    async def _end_command(self, status: int, *, tested: bool) -> None:
-        """Note the status of a command, and leave the script if ``set -e`` asks for it."""
+    async def _end_command(self, status: int, *, tested: bool, trapped: bool = True) -> None:
+        """Note the status of a command, and leave the script if ``set -e`` asks for it.
+
+        Without *trapped* there was no ERR trap when it began, and one that it has set is no matter.
+        """
         state = self.state
         state.status = status
         state.statuses = (status,)
         if not status or tested:
             return
-        if ERR_TRAP in state.traps and (state.options.get("E") or not state.calls):
+        if trapped and ERR_TRAP in state.traps:
             await self._run_trap(ERR_TRAP)
         if state.options.get("e"):
             raise ScriptExit(status)
@@ -658,12 +738,9 @@ class Shell:
         *,
         tested: bool,
     ) -> int:
-        """Run *words* with *assignments* that only it sees; without words they stay."""
+        """Run *words* with *assignments* that only it sees."""
         state = self.state
         if not words:
-            for assignment in assignments:
-                await assign(await declared(assignment, state), state)
-                await self._show_assigned(assignment)
             return max(state.substituted, 0)
         if not assignments:
             return await self._perform(words, streams, tested=tested)
@@ -678,10 +755,15 @@ class Shell:
             if mark in scopes:
                 del scopes[next(place for place, each in enumerate(scopes) if each is mark)]
 
-    async def _show_assigned(self, assignment: Assignment) -> None:
-        if self.state.options.get("x") and assignment.elements is None:
-            value = self.state.look_up(assignment.name) or ""
-            await self._show((value,), before=f"{assignment.name}=")
+    async def _assign(self, assignments: tuple[Assignment, ...]) -> None:
+        """Assign, where no command stands behind the assignments."""
+        state = self.state
+        for assignment in assignments:
+            begin_array(assignment, state)
+            await assign(await declared(assignment, state), state)
+            if state.options.get("x") and assignment.elements is None:
+                value = state.look_up(assignment.name) or ""
+                await self._show((value,), before=f"{assignment.name}=")
 
     async def _perform(
         self, words: list[str | Declared], streams: Redirects, *, tested: bool
@@ -714,6 +796,8 @@ class Shell:
         scope = state.variables.scopes[-1]
         kept = state.arguments, state.streams, state.loops
         state.arguments, state.streams, state.loops = tuple(words[1:]), streams, 0
+        # Without `set -E` a function begins without the ERR trap, and may set its own.
+        errors = None if state.options.get("E") else state.traps.pop(ERR_TRAP, None)
         try:
             await self._execute(function.body, tested=tested)
         except Returned as end:
@@ -722,6 +806,8 @@ class Shell:
             return state.status
         finally:
             state.arguments, state.streams, state.loops = kept
+            if errors is not None:
+                state.traps.setdefault(ERR_TRAP, errors)
             state.calls.pop()
             scopes = state.variables.scopes
             del scopes[next(place for place, each in enumerate(scopes) if each is scope) :]
@@ -800,6 +886,11 @@ class Shell:
             self._trapping.remove(number)
             status = state.trap_statuses.pop()
         state.status, state.statuses = status, kept
+
+
+def _body(command: Command) -> tuple[Command, ...]:
+    """Return what a process does that runs *command* alone."""
+    return command.body if isinstance(command, Subshell) else (command,)
 
 
 def _words(command: Simple) -> tuple[Word, ...]:

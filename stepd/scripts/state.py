@@ -57,7 +57,11 @@ class ExpansionError(Exception):
 
 
 class EndingError(ExpansionError):
-    """Say why the script ends: a value that must be there is not, or a bound is passed."""
+    """Say why the script ends: a value that must be there is not."""
+
+
+class BoundError(EndingError):
+    """Say which bound is passed; this ends the script wherever it happens."""
 
 
 class SkippedLine(Exception):
@@ -66,6 +70,10 @@ class SkippedLine(Exception):
 
 class CommandError(Exception):
     """Say why a command could not even be begun; the script goes on, with status 1."""
+
+
+class BadSubscriptError(ArithmeticMistake):
+    """Say that a subscript counts back to before the first element."""
 
 
 class AmbiguousTargetError(Exception):
@@ -251,7 +259,7 @@ class ShellState:
             values = self.elements(name) or {}
             number += max((int(key) for key in values), default=-1) + 1
             if number < 0:
-                raise ArithmeticMistake(f"{name}[{subscript}]: bad array subscript")
+                raise BadSubscriptError(f"{name}[{subscript}]: bad array subscript")
         return number
 
     def _number_text(self, name: str, subscript: str | None) -> str:
@@ -359,6 +367,8 @@ _ARRAYS: dict[str, Callable[[ShellState], list[str]]] = {
 
 __all__ = [
     "AmbiguousTargetError",
+    "BadSubscriptError",
+    "BoundError",
     "Call",
     "CommandError",
     "EndingError",

@@ -122,10 +122,16 @@ class Variables:
         return found
 
     def make_local(self, name: str) -> Variable:
-        """Return the variable of the innermost function, made if it is new."""
+        """Return the variable of the innermost function, made if it is new.
+
+        Raises:
+            ReadonlyError: One of the whole script has the name and may not change.
+        """
         scope = next((each for each in reversed(self.scopes) if not each.passing), self.scopes[0])
         if name not in scope.variables:
             outer = self.find(name)
+            if outer is not None and outer.readonly and outer is self.scopes[0].variables.get(name):
+                raise ReadonlyError(f"{name}: readonly variable")
             scope.variables[name] = Variable(exported=outer is not None and outer.exported)
         return scope.variables[name]
 

@@ -365,7 +365,8 @@ class _Key:
                 starts.append((at, at + len(field)))
                 at += len(field) + len(self.separator)
         else:
-            starts = [(found.start(), found.end()) for found in re.finditer(r"[ \t]*[^ \t]+", line)]
+            fields = re.finditer(r"[ \t]*[^ \t]+|[ \t]+", line)
+            starts = [(found.start(), found.end()) for found in fields]
         begin = self._place(line, starts, self.first, end=False)
         if self.last is None:
             return line[begin:]
