@@ -16,7 +16,13 @@ from simctl.stepd.scripts.patterns import (
     without_start,
 )
 from simctl.stepd.scripts.printing import quoted_for_reuse
-from simctl.stepd.scripts.state import BadSubscriptError, BoundError, EndingError, ExpansionError, ShellState
+from simctl.stepd.scripts.state import (
+    BadSubscriptError,
+    BoundError,
+    EndingError,
+    ExpansionError,
+    ShellState,
+)
 from simctl.stepd.scripts.tree import Parameter, Part, Text
 from simctl.stepd.scripts.variables import Elements
 

@@ -339,7 +339,7 @@ class Shell:
             state.variables.scopes.pop()
 
     async def _pass(self, assignment: Assignment) -> None:
-        """Assign for one command alone; what is readonly is told and left, save under ``set -e``."""
+        """Assign for one command alone; what is readonly stays, and ends a shell of ``set -e``."""
         state = self.state
         scope = state.variables.scopes[-1]
         text = await expand_text(assignment.value, state)

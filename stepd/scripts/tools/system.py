@@ -122,7 +122,13 @@ def _directive(tool: Tool, letter: str, moment: datetime) -> str:  # noqa: PLR09
     return moment.strftime(f"%{letter}")
 
 
-_AGO = re.compile(r"([-+]?)\s*(\d{1,9})\s*(sec|second|min|minute|hour|day|week)s?(\s+ago)?")
+_RELATIVE = re.compile(
+    r"(.*?)(?:^|\s+|(?<=\d)(?=[-+]))(?:([-+]?)\s*(\d{1,9})\s*|(next|last)\s+)"
+    r"(sec|second|min|minute|hour|day|week)s?(\s+ago)?",
+    re.ASCII,
+)
+_TIME_OF_DAY = re.compile(r"(?:^|(.*)\s+)(\d{1,2}):(\d\d)(?::(\d\d))?", re.ASCII)
+_DAYS = {"": 0, "now": 0, "today": 0, "tomorrow": 1, "yesterday": -1}
 _SECONDS = {
     "sec": 1,
     "second": 1,
@@ -144,18 +150,27 @@ def _moment(text: str, now: datetime) -> datetime:
 
 def _named_moment(text: str, now: datetime) -> datetime:
     """Return the moment of a text; a ValueError or OverflowError says that there is none."""
-    rest = text.strip()
-    if rest in ("", "now", "today"):
-        return now if rest != "" else now.replace(hour=0, minute=0, second=0)
-    if rest in ("tomorrow", "yesterday"):
-        return now + timedelta(days=1 if rest == "tomorrow" else -1)
+    rest, shift = text.strip(), timedelta()
+    if not rest:
+        return now.replace(hour=0, minute=0, second=0)
     if found := re.fullmatch(r"@(-?\d{1,12})", rest):
         return datetime.fromtimestamp(int(found[1]), UTC)
-    if found := _AGO.fullmatch(rest.removeprefix("now").strip()):
-        back = (found[1] == "-") != bool(found[4])
-        seconds = int(found[2]) * _SECONDS[found[3]]
-        return now + timedelta(seconds=-seconds if back else seconds)
-    return datetime.fromisoformat(rest).replace(tzinfo=UTC)
+    while found := _RELATIVE.fullmatch(rest):
+        rest, sign, number, named, unit, ago = found.groups()
+        if sign and _TIME_OF_DAY.fullmatch(rest):
+            # Behind a time of day a signed number is a time zone.
+            raise ValueError(text)
+        back = (sign == "-" or named == "last") != bool(ago)
+        seconds = int(number or 1) * _SECONDS[unit]
+        shift += timedelta(seconds=-seconds if back else seconds)
+    if rest in _DAYS:
+        return now + timedelta(days=_DAYS[rest]) + shift
+    if found := _TIME_OF_DAY.fullmatch(rest):
+        day, hour, minute, second = found.groups()
+        if (day or "") in _DAYS:
+            moment = now.replace(hour=int(hour), minute=int(minute), second=int(second or 0))
+            return moment + timedelta(days=_DAYS[day or ""]) + shift
+    return datetime.fromisoformat(rest.replace("/", "-")).replace(tzinfo=UTC) + shift
 
 
 async def hostname(tool: Tool, options: Options) -> int:

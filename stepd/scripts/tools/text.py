@@ -461,7 +461,7 @@ async def tee(tool: Tool, options: Options) -> int:
     files: list[Stream] = []
     status = 0
     for path in options.operands:
-        opened = tool.host.open(path, "append" if "a" in options else "write")
+        opened = tool.create(path, append="a" in options)
         if isinstance(opened, str):
             await tool.err(f"tee: {path}: {opened}")
             status = 1

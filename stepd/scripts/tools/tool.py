@@ -131,6 +131,10 @@ def _short(spec: Spec, name: str, word: str, left: list[str]) -> list[tuple[str,
     return found
 
 
+_DESCRIPTOR = re.compile(r"/dev/(?:fd/(\d{1,3})|std(in|out|err))", re.ASCII)
+_NAMED = {"in": 0, "out": 1, "err": 2}
+
+
 @attrs.define
 class Tool:
     """One run of a tool."""
@@ -164,12 +168,22 @@ class Tool:
 
     def open(self, path: str) -> Stream | str:
         """Open a file to be read, ``-`` being the standard input; or return what is wrong."""
-        if path in ("-", "/dev/stdin"):
+        if path == "-":
             return self.redirects.stdin
-        if path.startswith("/dev/fd/") and path[8:].isdigit():
-            stream = self.redirects.get(int(path[8:]))
-            return stream if stream != CLOSED else "No such file or directory"
+        if found := _DESCRIPTOR.fullmatch(path):
+            return self._connected(found)
         return self.host.open(path, "read")
+
+    def create(self, path: str, *, append: bool = False) -> Stream | str:
+        """Open a file to be written, which may be a descriptor; or return what is wrong."""
+        if found := _DESCRIPTOR.fullmatch(path):
+            return self._connected(found)
+        return self.host.open(path, "append" if append else "write")
+
+    def _connected(self, descriptor: re.Match[str]) -> Stream | str:
+        number = _NAMED[descriptor[2]] if descriptor[2] else int(descriptor[1])
+        stream = self.redirects.get(number)
+        return stream if stream != CLOSED else "No such file or directory"
 
     async def text(self, path: str = "-", *, status: int = 1) -> str:
         """Return all that a file holds.
