@@ -47,9 +47,9 @@ from simctl.plugins.points.switch_besides import switch_p_slurmd_step_init
 from simctl.site import Site
 from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.checkpoint_requests import CheckpointRequests
-from simctl.stepd.children import ScriptHost
 from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_line
 from simctl.stepd.environment import task_environment
+from simctl.stepd.hosts.script_host import ScriptHost
 from simctl.stepd.image_file import Image, ImageError, ProgramState, ScriptState
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, ProgramRun
 from simctl.stepd.programs import (

@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 from simctl.kernel.procs import Process, wait_status
 from simctl.kernel.threads import Killed, Thread
 from simctl.site import ScriptCall, ScriptMain, Site, User
-from simctl.stepd.children import ScriptHost
 from simctl.stepd.environment import SCRIPT_CONTEXTS
+from simctl.stepd.hosts.script_host import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
 from simctl.stepd.programs import ScriptRun
 from simctl.stepd.streams import Output

@@ -12,7 +12,7 @@ from simctl.kernel.procs import SIGKILL, Process
 from simctl.kernel.threads import Killed, Thread
 from simctl.limits import OUTPUT_CHARACTERS
 from simctl.site import Site, User
-from simctl.stepd.children import ScriptHost
+from simctl.stepd.hosts.script_host import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Input, read_script
 from simctl.wire.ids import SECOND

@@ -7,7 +7,7 @@ import attrs
 
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL, Process
 from simctl.site import CommandCall
-from simctl.stepd.children import become, program_state
+from simctl.stepd.hosts.child import become, program_state
 from simctl.stepd.image_file import ImageError, ProgramState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
 from simctl.stepd.programs import Input, TaskHost

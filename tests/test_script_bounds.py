@@ -61,7 +61,7 @@ def test_what_has_no_end_meets_a_bound_that_is_told() -> None:
 def test_tools_and_forks_without_an_end_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short texts count as longer ones, so that writing them has an end as well."""
     monkeypatch.setattr("simctl.stepd.scripts.tools.tool.TOOL_CHARACTERS", 50_000)
-    monkeypatch.setattr("simctl.stepd.children.SCRIPT_FORKS", 200)
+    monkeypatch.setattr("simctl.stepd.hosts.starting.SCRIPT_FORKS", 200)
     monkeypatch.setattr("simctl.stepd.scripts.state.ASSIGNED_CHARACTERS", 50_000)
     (rewritten,) = in_ours(["x=$(printf %900s x); while :; do x=${x:1}y; done"])
     assert rewritten.status == 1

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from simctl.kernel.procs import SIGKILL, Process, RunsAs, exit_code_of, signal_of
 from simctl.scenario.load import read_scenario
 from simctl.site import User
-from simctl.stepd.children import ScriptHost
+from simctl.stepd.hosts.script_host import ScriptHost
 from simctl.stepd.image_file import Image, ScriptState, decode
 from simctl.stepd.programs import ScriptRun, read_script
 from simctl.world import World

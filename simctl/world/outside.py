@@ -26,7 +26,7 @@ from simctl.scenario.model import (
     TaskWrote,
 )
 from simctl.site import CommandCall, Foreground, Site, User
-from simctl.stepd.children import Signalled
+from simctl.stepd.hosts.child import Signalled
 from simctl.stepd.image_file import ImageError, State
 from simctl.stepd.programs import OutsideTask, TaskHost
 

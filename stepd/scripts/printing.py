@@ -13,13 +13,12 @@ _DIRECTIVE = re.compile(
     r"(?:[hlLjzt]*)(\([^)]*\)T|[sbqcdiuoxXeEfFgG]))"
 )
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
-_NUMBER = re.compile(
-    r"[ \t\n]*([-+]?)(0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9]\d{0,18})", re.ASCII
-)
+_NUMBER = re.compile(r"[ \t\n]*([-+]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)", re.ASCII)
 _REAL = re.compile(r"[ \t\n]*[-+]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][-+]?\d{1,4})?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[ \t\n]*[-+]?0[xX][0-9a-fA-F]{1,16}", re.ASCII)
 _BASE = {"0x": 16, "0X": 16}
 _UNSIGNED = 1 << 64
+_MOST_DIGITS = 100
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 _UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
 _LOOKED_AT = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`\x00-\x1f\x7f]|^[~#]|[=:]~")
@@ -166,8 +165,10 @@ class _Pass:
 
     def _integer(self, form: str, letter: str) -> str:
         value = self._number(self._next())
-        if letter in "uoxX" and value < 0:
-            value += _UNSIGNED
+        if letter in "uoxX":
+            value = value % _UNSIGNED if abs(value) < _UNSIGNED else _UNSIGNED - 1
+        else:
+            value = min(max(value, -_UNSIGNED // 2), _UNSIGNED // 2 - 1)
         letter = "d" if letter in "iu" else letter
         if letter == "o" and "#" in form:
             form = form.replace("#", "")
@@ -186,7 +187,7 @@ class _Pass:
             return 0
         if match.end() < len(text):
             self.refused.append(text)
-        digits = match[2]
+        digits = match[2][:_MOST_DIGITS]
         base = _BASE.get(digits[:2], 8 if digits.startswith("0") else 10)
         return int(match[1] + digits, base)
 

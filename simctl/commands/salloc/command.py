@@ -32,8 +32,9 @@ from simctl.kernel.procs import (
     wait_status,
 )
 from simctl.site import CommandCall
-from simctl.stepd.children import ScriptHost, Signalled
 from simctl.stepd.environment import CONF_FILE, job_environment, shape_environment
+from simctl.stepd.hosts.child import Signalled
+from simctl.stepd.hosts.script_host import ScriptHost
 from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.programs import Input
 from simctl.stepd.scripts.host import Inherited, Redirects, Stream

@@ -13,7 +13,7 @@ from simctl.commands.submission.describe import describe, refuse, tell_lines, te
 from simctl.kernel.fabric import NEVER_US, Envelope
 from simctl.kernel.procs import SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
 from simctl.site import CommandCall
-from simctl.stepd.children import Signalled
+from simctl.stepd.hosts.child import Signalled
 from simctl.wire.errno import (
     ESLURM_BURST_BUFFER_WAIT,
     ESLURM_NODE_NOT_AVAIL,

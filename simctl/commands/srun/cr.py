@@ -15,7 +15,8 @@ import attrs
 from simctl.api import checkpoint
 from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.site import CommandCall
-from simctl.stepd.children import Child, ScriptHost, Signalled
+from simctl.stepd.hosts.child import Child, Signalled
+from simctl.stepd.hosts.script_host import ScriptHost
 from simctl.stepd.scripts.host import Inherited, Redirects, Stream
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.ids import SECOND

@@ -16,7 +16,7 @@ from simctl.kernel.procs import SIGCONT, SIGKILL, RunsAs
 from simctl.plugins.hooks import Handle
 from simctl.plugins.points.switch import switch_p_pack_jobinfo
 from simctl.site import CommandCall
-from simctl.stepd.children import Signalled
+from simctl.stepd.hosts.child import Signalled
 from simctl.stepd.srun_link import LineLost
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (

@@ -79,13 +79,25 @@ async def head(tool: Tool, options: Options) -> int:
                 "\n" * bool(place) + f"==> {'standard input' if path == '-' else path} <==\n"
             )
         if "c" in options:
-            await tool.out((await tool.text(path))[: _number(tool, options.get("c"), "bytes")])
+            await _head_bytes(tool, stream, options.get("c"))
         elif drops:
             lines = lines_of(await tool.text(path))
             await tool.out(joined(lines[: max(0, len(lines) - _number(tool, count[1:], "lines"))]))
         else:
             await _head_lines(tool, stream, _number(tool, count.lstrip("+"), "lines"))
     return status
+
+
+async def _head_bytes(tool: Tool, stream: Stream, count: str) -> None:
+    """Write the first bytes, or with a minus all but the last, and read no more than that."""
+    left = _number(tool, count.lstrip("-"), "bytes")
+    if count.startswith("-"):
+        text = await tool.text_of(stream)
+        await tool.out(text[: max(0, len(text) - left)])
+        return
+    while left and (chunk := await tool.host.read(stream, "", left)):
+        await tool.out(chunk)
+        left -= len(chunk)
 
 
 async def _head_lines(tool: Tool, stream: Stream, count: int) -> None:

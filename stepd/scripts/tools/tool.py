@@ -194,6 +194,14 @@ class Tool:
         stream = self.open(path)
         if isinstance(stream, str):
             raise ToolMistake(f"{self.name}: {path}: {stream}", status)
+        return await self.text_of(stream, path)
+
+    async def text_of(self, stream: Stream, path: str = "-") -> str:
+        """Return all that is left to be read of a stream.
+
+        Raises:
+            ToolMistake: It is too much.
+        """
         pieces: list[str] = []
         length = 0
         while chunk := await self.host.read(stream):

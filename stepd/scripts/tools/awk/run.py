@@ -21,7 +21,9 @@ from simctl.stepd.scripts.tools.awk.values import (
 )
 from simctl.stepd.scripts.tools.tool import Tool
 
-_FORMAT = re.compile(r"%(?:%|([-+ 0#]*)(\*|\d{0,6})((?:\.(?:\*|\d{0,6}))?)([sdiouxXcfFeEgG]))")
+_FORMAT = re.compile(
+    r"%(?:%|([-+ 0#]*)(\*|\d{0,9})((?:\.(?:\*|\d{0,9}))?)([sdiouxXcfFeEgG])|.?)", re.DOTALL
+)
 
 
 class Run:
@@ -410,10 +412,15 @@ class Run:
             if found[0] == "%%":
                 return "%"
             flags, width, precision, letter = found.groups()
+            if not letter:
+                raise PrintMistake(f"`{found[0]}': no directive that is simulated")
             if width == "*":
                 width = str(int(number_of(left.pop() if left else 0.0)))
             if precision == ".*":
                 precision = f".{int(number_of(left.pop() if left else 0.0))}"
+            for size in (width, precision[1:]):
+                if size and abs(int(size)) > VALUE_CHARACTERS:
+                    raise PrintMistake(f"a text of more than {VALUE_CHARACTERS} characters")
             value = left.pop() if left else ""
             head = f"%{flags}{width}{precision}"
             if letter in "diouxX":
