@@ -97,6 +97,9 @@ PICTURE_EVENTS: Final = 100_000
 PICTURE_BYTES: Final = 16_384 * MIB
 """A trace of which a part is looked at, unpacked: it is read line by line."""
 
+BRACES: Final = 100
+"""How many braces one word of a batch script may open."""
+
 BRACE_WORDS: Final = 100_000
 """How many words the braces of one word of a batch script may stand for."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from simctl.limits import BRACE_WORDS
+from simctl.limits import BRACE_WORDS, BRACES
 from simctl.stepd.scripts.tree import Part, Text, Word
 
 _NUMBERS = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?", re.ASCII)
@@ -25,7 +25,7 @@ def words_of(word: Word) -> tuple[Word, ...]:
     """Return the words that *word* stands for; itself alone if it holds no such braces.
 
     Raises:
-        TooManyWordsError: They are more than `BRACE_WORDS`.
+        TooManyWordsError: They are more than `BRACE_WORDS`, or it opens more than `BRACES`.
     """
     if not any(
         isinstance(part, Text) and not part.quoted and "{" in part.text for part in word.parts
@@ -34,6 +34,8 @@ def words_of(word: Word) -> tuple[Word, ...]:
     atoms: list[_Atom] = []
     for part in word.parts:
         atoms += list(part.text) if isinstance(part, Text) and not part.quoted else [part]
+    if atoms.count("{") > BRACES:
+        raise TooManyWordsError(f"this word opens more than {BRACES} braces; quote what is text")
     return tuple(attrs.evolve(word, parts=_parts(each)) for each in _expanded(atoms))
 
 
