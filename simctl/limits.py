@@ -67,6 +67,12 @@ WIDTH: Final = 4_096
 LOOP_TURNS: Final = 100_000
 """How many turns all the loops and traps of one batch script may take together."""
 
+SCRIPT_TURNS: Final = 1_000_000
+"""How many turns the loops and traps of a batch script and of all it has started may take."""
+
+WRITTEN_CHARACTERS: Final = 1_024 * MIB
+"""How much a batch script and all it has started may write together."""
+
 SCRIPT_NESTING: Final = 40
 """How deep commands and expansions may be nested in a batch script."""
 

@@ -251,6 +251,10 @@ class JournalingHost:
         """Return what a shell knows of its surroundings."""
         return dict(self._ask("facts", self._host.facts))
 
+    def count_turn(self) -> bool:
+        """Count a turn of a loop or trap."""
+        return self._repeating or self._host.count_turn()
+
     def now_us(self) -> int:
         """Return the present moment."""
         return int(self._ask("now_us", self._host.now_us))

@@ -1,5 +1,6 @@
 """What a script and all it has started share: open files, texts and pipes, by their numbers."""
 
+from codecs import utf_8_decode
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -9,7 +10,7 @@ import attrs
 from simctl.kernel.disk import DiskView
 from simctl.kernel.threads import Thread
 from simctl.kernel.turns import Kernel
-from simctl.limits import PIPE_CHARACTERS
+from simctl.limits import PIPE_CHARACTERS, SCRIPT_TURNS, WRITTEN_CHARACTERS
 from simctl.stepd.image_file import FileState, PipeState, StreamsState
 from simctl.stepd.programs import Input
 from simctl.stepd.scripts.host import (
@@ -26,6 +27,8 @@ Output = Callable[[int, str], None]
 
 _BAD: Final = "Bad file descriptor"
 _CHUNK: Final = 1 << 16
+_AHEAD: Final = 1 << 20
+_ERRORS: Final = Inherited(descriptor=2)
 BROKEN: Final = "Broken pipe"
 
 
@@ -69,6 +72,12 @@ class Streams:
 
         self.started = 0
         """How many there have been in all."""
+
+        self.turns = 0
+        """How many turns their loops and traps have taken."""
+
+        self.written = 0
+        """How many characters they have written."""
 
         self.seeds = 0
         """How many seeds of RANDOM were given out."""
@@ -161,6 +170,11 @@ class Streams:
                 return self._from_pipe(self._pipes[stream.number], until, most)
         return None
 
+    def count_turn(self) -> bool:
+        """Count a turn of a loop; return whether there may be more."""
+        self.turns += 1
+        return self.turns <= SCRIPT_TURNS
+
     def _from_input(self, until: str, most: int) -> str:
         file = _File(text=self.stdin.text)
         found = _taken(file, until, most)
@@ -169,13 +183,16 @@ class Streams:
 
     def _from_file(self, stream: OpenFile, until: str, most: int, files: DiskView) -> str | None:
         file = self._files[stream.number]
-        if file.at >= len(file.text):
+        while file.at >= len(file.text) or (until and file.text.find(until, file.at) < 0):
             try:
-                data = files.read(stream.path, file.seen)
+                data = files.read(stream.path, file.seen, _AHEAD)
             except OSError:
-                return ""
-            file.text = data.decode(errors="surrogateescape")
-            file.seen, file.at = file.seen + len(data), 0
+                break
+            found, taken = utf_8_decode(data, "surrogateescape", len(data) < _AHEAD)
+            file.text, file.at = file.text[file.at :] + found, 0
+            file.seen += taken
+            if len(data) < _AHEAD:
+                break
         return _taken(file, until, most)
 
     @staticmethod
@@ -201,6 +218,9 @@ class Streams:
 
     def write(self, stream: Stream, text: str, files: DiskView) -> str:
         """Write a text whole; return what stood in the way: `BROKEN` for a pipe nobody reads."""
+        self.written += len(text)
+        if self.written > WRITTEN_CHARACTERS and stream != _ERRORS:
+            return f"the processes of this script have written {WRITTEN_CHARACTERS} characters"
         match stream:
             case Inherited(descriptor=1 | 2 as descriptor):
                 self.output(

@@ -34,7 +34,15 @@ ENDS = {
     f"[[ {LONG}b =~ ^(a+)+$ ]]": (1, ""),
     f"echo {LONG}b | grep -E '^(a|aa)+$'": (1, ""),
     f"[[ {LONG}b == {'*a' * 20}c ]]": (1, ""),
-    f"shopt -s extglob\n[[ {LONG}b == +(a|aa)c ]]": (1, "a pattern that repeats one of several"),
+    f"shopt -s extglob\n[[ {LONG}b == +(a|aa)c ]]": (1, ""),
+    f"shopt -s extglob\nx={LONG}; [[ ${{x//+(+(a))b/}} == $x ]]": (0, ""),
+    f"shopt -s extglob\n[[ {LONG}b == +(!(b)|aa)c ]]": (1, "that repeats one of several"),
+    "x=$(printf %030000d 0); echo ${x//0*1/}": (1, "looking for a pattern with * or groups"),
+    "x=$(printf %0900000d 0); x=${x/%1/2}; exit ${#x}": (160, ""),
+    "echo " + "{a," * 5_000 + "}" * 5_000: (2, "opens more than 100 braces"),
+    "printf '%d %u' 99999999999999999999 99999999999999999999 > f; exit $(wc -c < f)": (40, ""),
+    "awk 'BEGIN {printf \"%999999999d\", 1}'": (2, "a text of more than 1048576 characters"),
+    "yes | head -c 2000001 | wc -c > f; exit $(wc -c < f)": (8, ""),
     "echo a > g; cat g >> g": (1, "cat: g: input file is output file"),
     "mkdir d; cp -r d d/e": (1, "cannot copy a directory, 'd', into itself"),
     "mkdir d; mv d d/e": (1, "to a subdirectory of itself"),
@@ -60,6 +68,21 @@ def test_what_has_no_end_meets_a_bound_that_is_told() -> None:
 
 def test_tools_and_forks_without_an_end_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short texts count as longer ones, so that writing them has an end as well."""
+    monkeypatch.setattr("simctl.stepd.scripts.tools.tool.TOOL_CHARACTERS", 50_000)
+    monkeypatch.setattr("simctl.stepd.hosts.starting.SCRIPT_FORKS", 200)
+    monkeypatch.setattr("simctl.stepd.scripts.state.ASSIGNED_CHARACTERS", 50_000)
+    monkeypatch.setattr("simctl.stepd.streams.SCRIPT_TURNS", 2_000)
+    beside, asleep = in_ours(
+        ["for i in {1..9}; do while :; do :; done & done; wait", "while :; do sleep 9 & done"]
+    )
+    assert beside.errors.count("all loops of this script and its processes took") == 9
+    assert asleep.status == 1
+    assert "fork: too many processes of this script" in asleep.errors
+    monkeypatch.setattr("simctl.stepd.streams.WRITTEN_CHARACTERS", 9_000)
+    (full,) = in_ours(["while echo aaaaaaaaa >> f; do :; done; wc -c < f"])
+    assert "the processes of this script have written 9000 characters" in full.errors
+    assert len(full.files["f"]) == 9_000
+    monkeypatch.undo()
     monkeypatch.setattr("simctl.stepd.scripts.tools.tool.TOOL_CHARACTERS", 50_000)
     monkeypatch.setattr("simctl.stepd.hosts.starting.SCRIPT_FORKS", 200)
     monkeypatch.setattr("simctl.stepd.scripts.state.ASSIGNED_CHARACTERS", 50_000)

@@ -478,8 +478,8 @@ class DiskView:
         self._uid = uid
         self._work_dir = work_dir
 
-    def read(self, path: str, seen: int = 0) -> bytes:
-        """Return what a file holds, without the first bytes, which were *seen*.
+    def read(self, path: str, seen: int = 0, most: int | None = None) -> bytes:
+        """Return what a file holds, or *most* bytes of it, without the first, which were *seen*.
 
         Raises:
             FileNotFoundError, PermissionError, IsADirectoryError: As `open` does.
@@ -487,7 +487,7 @@ class DiskView:
         where = self._resolve(path)
         found = self._file(where)
         self._need(found, _READ, where)
-        return bytes(memoryview(found.data)[seen:])
+        return bytes(memoryview(found.data)[seen : None if most is None else seen + most])
 
     @property
     def host(self) -> str:

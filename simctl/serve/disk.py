@@ -208,11 +208,11 @@ class MachineView(DiskView):
         self._machine.same(key(found), simulated, lambda: [seen(found)])
         return found
 
-    def read(self, path: str, seen: int = 0) -> bytes:
-        """Return what a file holds, without the first bytes, which were *seen*."""
+    def read(self, path: str, seen: int = 0, most: int | None = None) -> bytes:
+        """Return what a file holds, or *most* bytes, without the first bytes, which were *seen*."""
         where = self._real(path)
         if not where:
-            return super().read(path, seen)
+            return super().read(path, seen, most)
         return self._ask(
             where,
             lambda: read_file(where),
@@ -220,7 +220,7 @@ class MachineView(DiskView):
             lambda data: FileSeen(
                 path=where, uid=self._uid, text=data.decode(errors="surrogateescape")
             ),
-        )[seen:]
+        )[seen : None if most is None else seen + most]
 
     def stat(self, path: str) -> Stat:
         """Return what is known of a file or directory."""

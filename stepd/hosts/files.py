@@ -169,6 +169,10 @@ class Files(Signals):
             "SEED": str(seed),
         }
 
+    def count_turn(self) -> bool:
+        """Count a turn of a loop or trap; return whether there may be more."""
+        return self._streams.count_turn()
+
     def now_us(self) -> int:
         """Return the present moment, in microseconds since 1970."""
         return self._site.start_time_s * SECOND + self._kernel.now_us

@@ -112,7 +112,9 @@ class Starting(Files):
         *,
         background: bool = False,
     ) -> int:
-        """Start a program beside the shell; return its pid."""
+        """Start a program beside the shell; return its pid, 0 if there are too many."""
+        if self._is_too_many:
+            return 0
         child = self._launch(argv, env, redirects)
         if background:
             self._set_apart(child)

@@ -150,8 +150,8 @@ class ShellHost(Protocol):
     ) -> int:
         """Start a program beside the shell and return its pid.
 
-        One that does not exist is a child as well, whose status is 127. In the *background* INT and
-        QUIT are ignored by a program that does not catch them.
+        It is 0 if there are too many. One that does not exist is a child as well, whose status is
+        127. In the *background* INT and QUIT are ignored by a program that does not catch them.
         """
 
     def fork(self, body: Body, redirects: Redirects, *, background: bool = False) -> int:
@@ -242,6 +242,13 @@ class ShellHost(Protocol):
 
     def facts(self) -> dict[str, str]:
         """Return what a shell knows of its surroundings: HOSTNAME, UID, PPID, and a SEED."""
+
+    def count_turn(self) -> bool:
+        """Count a turn of a loop or trap.
+
+        Returns:
+            Whether the script and all that it has started may go on with their loops.
+        """
 
     def now_us(self) -> int:
         """Return the present moment, in microseconds since 1970."""

@@ -192,15 +192,20 @@ async def _changed(part: Parameter, keyed: Elements, state: ShellState) -> tuple
     if operator.startswith("@"):
         return tuple(_transformed(text, operator[1]) for text in keyed.values())
     pattern = await state.expand_pattern(part.operand, state)
+    extended = bool(state.options.get("extglob"))
     if operator.startswith("/"):
         new = await _replacement(part.second or (), state)
-        return tuple(replaced(text, pattern, new, operator) for text in keyed.values())
+        return tuple(
+            replaced(text, pattern, new, operator, extended=extended) for text in keyed.values()
+        )
     longest = len(operator) == 2  # noqa: PLR2004 - the doubled ones
     if operator[0] == "#":
-        return tuple(without_start(text, pattern, longest=longest) for text in keyed.values())
-    if operator[0] == "%":
-        return tuple(without_end(text, pattern, longest=longest) for text in keyed.values())
-    return tuple(_cased(text, pattern, operator) for text in keyed.values())
+        cut = without_start
+    elif operator[0] == "%":
+        cut = without_end
+    else:
+        return tuple(_cased(text, pattern, operator) for text in keyed.values())
+    return tuple(cut(text, pattern, longest=longest, extended=extended) for text in keyed.values())
 
 
 _MATCHED = re.compile(r"\\[\\&]|&")
@@ -251,14 +256,15 @@ async def _slice(part: Parameter, keyed: Elements, state: ShellState) -> tuple[s
         length = state.calculate(await state.expand_text(part.second, state))
     if _kind(part) == "one":
         return (_cut(next(iter(keyed.values())), place, length),)
-    if length is not None and length < 0:
-        raise ExpansionError(f"{length}: substring expression < 0")
-    if part.name in ("@", "*"):
+    positional = part.name in ("@", "*")
+    if positional:
         keyed = {0: state.name, **keyed}
     last = max((int(key) for key in keyed), default=-1) if _numbered(keyed) else len(keyed) - 1
     first = place if place >= 0 else last + 1 + place
-    if first < 0:
+    if first < 0 or first > last + (positional or not _numbered(keyed)):
         return ()
+    if length is not None and length < 0:
+        raise ExpansionError(f"{length}: substring expression < 0")
     if _numbered(keyed):
         texts = [text for key, text in keyed.items() if int(key) >= first]
     else:

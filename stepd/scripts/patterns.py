@@ -9,7 +9,19 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from simctl.limits import EXPRESSION_NESTING
 from simctl.stepd.scripts.host import ShellHost
+from simctl.stepd.scripts.machine import (
+    Char,
+    Choice,
+    Machine,
+    Node,
+    Place,
+    Repeat,
+    Sequence,
+    TooMuchError,
+    machine_of,
+)
 
 _SPECIAL = frozenset("*?[\\")
 CLASSES = {
@@ -28,8 +40,11 @@ CLASSES = {
     "word": "a-zA-Z0-9_",
 }
 _HEAVY = 50_000
-_VARYING = 30
-_REPEATS_WHAT_VARIES = re.compile(r"[*+]\([^)]*[|*?]")
+_SEARCHED = 20_000
+_VARYING = 20
+_REPEATS_WHAT_VARIES = re.compile(r"[*+]\([^)]*(?:[|*?]|[+!]\()")
+_GROUP = re.compile(r"[?*+@!]\(")
+_STAR_BEFORE_MORE = re.compile(r"(?<!\\)\*[^*]")
 _FOUND_FILES = 100_000
 
 
@@ -68,6 +83,8 @@ def compiled(pattern: str, *, lazy: bool = False, extended: bool = True) -> re.P
 
 def fits(text: str, pattern: str, *, extended: bool = True) -> bool:
     """Return whether the whole *text* fits a pattern."""
+    if extended and (machine := _machine(pattern, whole=True)) is not None:
+        return _found(machine, text, 0) is not None
     _check(text, pattern)
     return compiled(pattern, extended=extended).fullmatch(text) is not None
 
@@ -78,6 +95,81 @@ def _check(text: str, pattern: str) -> None:
     if len(text) > _VARYING and _REPEATS_WHAT_VARIES.search(pattern):
         told = f"a pattern that repeats one of several, over more than {_VARYING} characters"
         raise PatternTooHeavyError(told)
+
+
+def _check_search(text: str, pattern: str) -> None:
+    """Refuse what takes the square of a long text: looking for a pattern at each of its places."""
+    if len(text) > _SEARCHED and (_groups(pattern) or _STAR_BEFORE_MORE.search(pattern)):
+        told = f"looking for a pattern with * or groups in more than {_SEARCHED} characters"
+        raise PatternTooHeavyError(told)
+
+
+@lru_cache(maxsize=256)
+def _machine(pattern: str, *, whole: bool = False) -> Machine | None:
+    """Return what fits a pattern with groups, whose ways may be countless; None if it has none.
+
+    Nor is there one for a pattern that says what must not be there, with ``!(…)``.
+    """
+    if not _groups(pattern) or "!(" in pattern:
+        return None
+    node, _ = _node(pattern, 0, inside=False)
+    nodes = (Place(r"\A"), node, Place(r"\Z")) if whole else (node,)
+    try:
+        return machine_of(Sequence(nodes), 0)
+    except TooMuchError as error:
+        raise PatternTooHeavyError(str(error)) from None
+
+
+def _found(machine: Machine, text: str, start: int) -> tuple[int, int] | None:
+    """Return where a pattern fits first from *start* on, and there longest."""
+    try:
+        spans = machine.search(text, start)
+    except TooMuchError as error:
+        raise PatternTooHeavyError(str(error)) from None
+    return spans[0] if spans is not None else None
+
+
+def _node(pattern: str, at: int, *, inside: bool, depth: int = 0) -> tuple[Node, int]:
+    """Return what stands from *at* on for a machine, and where it ends."""
+    if depth > EXPRESSION_NESTING:
+        told = f"a pattern with more than {EXPRESSION_NESTING} groups in one another"
+        raise PatternTooHeavyError(told)
+    nodes: list[Node] = []
+    while at < len(pattern):
+        char = pattern[at]
+        if char in _REPEATED and pattern[at + 1 : at + 2] == "(":
+            choices: list[Node] = []
+            at += 1
+            while not choices or pattern[at : at + 1] == "|":
+                inner, at = _node(pattern, at + 1, inside=True, depth=depth + 1)
+                choices.append(inner)
+            at += 1
+            nodes.append(Repeat(Choice(tuple(choices)), *_REPEATED[char]))
+            continue
+        if inside and char in "|)":
+            break
+        if char == "\\" and at + 1 < len(pattern):
+            nodes.append(Char(re.escape(pattern[at + 1])))
+            at += 2
+            continue
+        if char == "[" and (found := _bracket(pattern, at)):
+            nodes.append(Char(f"(?s:{found[0]})"))
+            at = found[1]
+            continue
+        if char == "*":
+            nodes.append(Repeat(Char("(?s:.)"), 0, None))
+        else:
+            nodes.append(Char("(?s:.)" if char == "?" else re.escape(char)))
+        at += 1
+    return Sequence(tuple(nodes)), at
+
+
+_REPEATED: dict[str, tuple[int, int | None]] = {
+    "@": (1, 1),
+    "?": (0, 1),
+    "*": (0, None),
+    "+": (1, None),
+}
 
 
 def _translated(
@@ -184,26 +276,31 @@ def _member(pattern: str, at: int) -> tuple[str, int]:
 # Cutting off and replacing.
 
 
-def without_start(text: str, pattern: str, *, longest: bool) -> str:
+def without_start(text: str, pattern: str, *, longest: bool, extended: bool = True) -> str:
     """Return *text* without the beginning that fits a pattern."""
     _check(text, pattern)
-    if _groups(pattern):
+    groups = extended and _groups(pattern)
+    if groups:
+        _check_search(text, pattern)
         places = range(len(text) + 1)
         for end in reversed(places) if longest else places:
-            if fits(text[:end], pattern):
+            if fits(text[:end], pattern, extended=extended):
                 return text[end:]
         return text
     found = compiled(pattern, lazy=not longest, extended=False).match(text)
     return text[found.end() :] if found else text
 
 
-def without_end(text: str, pattern: str, *, longest: bool) -> str:
+def without_end(text: str, pattern: str, *, longest: bool, extended: bool = True) -> str:
     """Return *text* without the end that fits a pattern."""
     _check(text, pattern)
-    if _groups(pattern) or len(text) < _SHORT:
+    groups = extended and _groups(pattern)
+    if groups:
+        _check_search(text, pattern)
+    if groups or len(text) < _SHORT:
         places = range(len(text) + 1)
         for start in places if longest else reversed(places):
-            if fits(text[start:], pattern):
+            if fits(text[start:], pattern, extended=extended):
                 return text[:start]
         return text
     turned = compiled(_turned(pattern), lazy=not longest, extended=False).match(text[::-1])
@@ -220,29 +317,49 @@ def _turned(pattern: str) -> str:
 
 
 def _groups(pattern: str) -> bool:
-    return re.search(r"[?*+@!]\(", pattern) is not None
+    return _GROUP.search(pattern) is not None
 
 
-def replaced(text: str, pattern: str, new: Callable[[str], str], how: str) -> str:
+def replaced(
+    text: str, pattern: str, new: Callable[[str], str], how: str, *, extended: bool = True
+) -> str:
     """Return *text* with what fits a pattern replaced: ``/`` once, ``//``, ``/#``, ``/%``.
 
     *new* makes what takes the place of a match of the match itself.
     """
     if not pattern:
         return {"/#": new("") + text, "/%": text + new("")}.get(how, text)
-    _check(text, pattern)
-    if how == "/%":
-        for start in range(len(text) + 1):
-            if fits(text[start:], pattern):
-                return text[:start] + new(text[start:])
-        return text
-    expression = compiled(pattern)
     if how == "/#":
-        found = expression.match(text)
-        return new(found[0]) + text[found.end() :] if found else text
-    return expression.sub(
+        rest = without_start(text, pattern, longest=True, extended=extended)
+        fitted = text[: len(text) - len(rest)]
+        return new(fitted) + rest if fitted or fits("", pattern, extended=extended) else text
+    if how == "/%":
+        rest = without_end(text, pattern, longest=True, extended=extended)
+        fitted = text[len(rest) :]
+        return rest + new(fitted) if fitted or fits("", pattern, extended=extended) else text
+    _check_search(text, pattern)
+    if extended and text and (machine := _machine(pattern)) is not None:
+        return _replaced_slowly(text, machine, new, once=how == "/")
+    _check(text, pattern)
+    return compiled(pattern, extended=extended).sub(
         lambda match: new(match[0]) if match[0] or not text else "", text, 0 if how == "//" else 1
     )
+
+
+def _replaced_slowly(text: str, machine: Machine, new: Callable[[str], str], *, once: bool) -> str:
+    pieces: list[str] = []
+    at = 0
+    while at < len(text) and (span := _found(machine, text, at)) is not None:
+        start, end = span
+        pieces += (text[at:start], new(text[start:end]))
+        at = end
+        if once:
+            break
+        if end == start:
+            # As bash has it: nothing is replaced as well, and the next match is one place further.
+            pieces.append(text[at : at + 1])
+            at += 1
+    return "".join((*pieces, text[at:]))
 
 
 # Names of files.

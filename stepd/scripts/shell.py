@@ -9,10 +9,11 @@ state of this one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 import attrs
 
-from simctl.limits import CALL_NESTING, LOOP_TURNS, SUBSHELL_NESTING, VALUE_CHARACTERS
+from simctl.limits import CALL_NESTING, LOOP_TURNS, SCRIPT_TURNS, SUBSHELL_NESTING, VALUE_CHARACTERS
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.assigning import Declared, assign, begin_array, declared
 from simctl.stepd.scripts.builtins import BUILTIN_COMMANDS
@@ -293,7 +294,8 @@ class Shell:
                 streams = await open_files(command.redirections, state)
                 env = await self._environment(command.assignments)
                 await self._show(words)
-                return self.host.start(tuple(words), env, streams, background=background)
+                pid = self.host.start(tuple(words), env, streams, background=background)
+                return pid or self._too_many()
             except (RedirectionError, *_ENDING, *_SKIPPING) as error:
                 # All this would be the child's to do, so that it alone ends by it.
                 if isinstance(error, BoundError):
@@ -392,10 +394,11 @@ class Shell:
             kept.capture = child._capture
             return await child._to_end(commands, redirections)
 
-        pid = self.host.fork(body, streams, background=background)
-        if not pid:
-            raise BoundError("fork: too many processes of this script are under way")
-        return pid
+        return self.host.fork(body, streams, background=background) or self._too_many()
+
+    @staticmethod
+    def _too_many() -> NoReturn:
+        raise BoundError("fork: too many processes of this script are under way")
 
     async def _subshell(
         self, command: Subshell, tested: bool, redirections: tuple[Redirection, ...] = ()
@@ -423,7 +426,7 @@ class Shell:
             )
         else:
             pids = [await self._start(inner, streams, tested=asked, background=True)]
-        number = max((job.number for job in state.jobs), default=0) + 1
+        number = state.jobs[-1].number + 1 if state.jobs else 1
         state.jobs.append(Job(number=number, pids=tuple(pids), text=command.text))
         state.last_child = pids[-1]
         await self._run_traps()
@@ -585,17 +588,22 @@ class Shell:
                 f"the loops of this script took more than {self.max_turns} turns; it ends here"
             )
             raise ScriptExit(1)
+        if not self.host.count_turn():
+            told = f"all loops of this script and its processes took {SCRIPT_TURNS} turns"
+            await self.state.complain(f"{told}; it ends here")
+            raise ScriptExit(1)
 
     async def _case(self, command: Case, tested: bool) -> None:
         """Run the branch whose pattern fits a word."""
         state = self.state
         state.line = command.line
         text = await expand_text(command.word.parts, state)
+        extended = bool(state.options.get("extglob"))
         status, runs = 0, False
         for clause in command.clauses:
             if not runs:
                 for pattern in clause.patterns:
-                    if fits(text, await expand_pattern(pattern.parts, state)):
+                    if fits(text, await expand_pattern(pattern.parts, state), extended=extended):
                         runs = True
                         break
             if runs:

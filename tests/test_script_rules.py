@@ -1,0 +1,66 @@
+"""What bash does at the edges of background commands, redirections, traps and readonly names.
+
+All scripts run once, in one cluster; what they print is what bash 5.2 prints.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bash_runs import Came, in_ours
+
+RULES = {
+    # A `!` before a background command has no effect on what wait tells.
+    "! false & wait $!; echo $?": "1\n",
+    "! true | true & wait $!; echo $?": "0\n",
+    "! (exit 3) & wait $!; echo $?": "3\n",
+    "true && ! true & wait $!; echo $?": "1\n",
+    # What a redirection stands for is expanded by the process that it is for.
+    "trap 'echo E$?' ERR; (echo a) > ${none?bad}; echo on": "E1\non\n",
+    "set -e; (echo a) > $((1/0)) || echo no; echo on": "no\non\n",
+    "set -u; cat <<< $none; echo $?": "1\n",
+    "cat <<< ${x:=5}; echo [$x]; read y <<< ${x:=6}; echo $x": "5\n[]\n6\n",
+    "env ${!none} | cat; echo ${PIPESTATUS[*]}": "1 0\n",
+    "x=5 > /no/where; echo $? $x": "1 5\n",
+    # A subshell lets go of the descriptors that it had, so nobody waits for it at the other end.
+    "x=$( (sleep 9) > /dev/null & echo hi); echo $x $SECONDS": "hi 0\n",
+    "x=$( (exec > /dev/null; sleep 9) & echo hi); echo $x $SECONDS": "hi 0\n",
+    # A readonly name before a command is told, and the command runs without it.
+    "readonly r=1; r=2 q=3 eval 'echo $r $q'; echo $?": "1 3\n0\n",
+    "readonly r=1; r=2 env | grep ^r; echo ${PIPESTATUS[*]}": "0 1\n",
+    "readonly r=1; set -e; r=2 true || echo no; echo on": "",
+    "readonly r=1; f() { local r=2; echo $? $r; }; f": "1 1\n",
+    # Functions begin without the ERR trap, and may set their own.
+    "trap 'echo E' ERR; f() { false; (false); return 2; }; f": "E\n",
+    "f() { trap 'echo E' ERR; false; }; f; echo on; false": "E\non\nE\n",
+    "trap 'echo A' ERR; f() { trap 'echo B' ERR; false; }; f; false": "B\nB\nB\n",
+    "set -E; trap 'echo E' ERR; f() { false; true; }; f": "E\n",
+    # Traps run as soon as a subshell or a pipeline has ended.
+    "trap 'echo T' USR1; (kill -USR1 $$; exit 3); echo $?": "T\n3\n",
+    "trap 'echo T' USR1; kill -USR1 $$ | cat; echo on": "T\non\n",
+    # In the background INT and QUIT are ignored, by programs and by shells, not by what those start.
+    "sleep 3 & kill -INT $!; wait $!; echo $? $SECONDS": "0 3\n",
+    "(kill -INT $BASHPID; echo on) & wait $!; echo $?": "on\n0\n",
+    "(trap 'echo T' INT; kill -INT $BASHPID) & wait $!; echo $?": "T\n0\n",
+    "(bash -c 'kill -INT $$; echo on') & wait $!; echo $?": "130\n",
+    "(kill -INT $BASHPID; echo on); echo $?": "130\n",
+    # kill reaches the process that it names, and nothing that this has started.
+    "(sleep 3; echo a > f) & sleep 1; kill $!; wait $!; echo $?; sleep 3; cat f": "143\n",
+    "(trap 'echo T' TERM; sleep 3; echo on) & sleep 1; kill $!; wait; echo $SECONDS": "T\non\n3\n",
+    # A subscript before the first element is told, and there is nothing there.
+    "a=(x); echo [${a[-2]}] ${a[-2]:-d}; [[ -v a[-2] ]]; echo $?": "[] d\n1\n",
+    "a=(x y); echo [${a[*]:2:-1}]; echo on; echo ${a[*]:1:-1}\necho next": "[]\non\nnext\n",
+    "v=a; v=(${!none})\ndeclare -p v": 'declare -a v=([0]="a")\n',
+}
+
+
+@pytest.fixture(scope="module")
+def came() -> dict[str, Came]:
+    """Return what came of each script."""
+    return dict(zip(RULES, in_ours(list(RULES)), strict=True))
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_each_does_what_bash_does(came: dict[str, Came], text: str) -> None:
+    """By what it prints; `python -m tests.script_corpus` has looked for more of the kind."""
+    assert came[text].output == RULES[text]
