@@ -38,7 +38,7 @@ RULES = {
     # Traps run as soon as a subshell or a pipeline has ended.
     "trap 'echo T' USR1; (kill -USR1 $$; exit 3); echo $?": "T\n3\n",
     "trap 'echo T' USR1; kill -USR1 $$ | cat; echo on": "T\non\n",
-    # In the background INT and QUIT are ignored, by programs and by shells, not by what those start.
+    # In the background INT and QUIT are ignored by programs and shells, not by what those start.
     "sleep 3 & kill -INT $!; wait $!; echo $? $SECONDS": "0 3\n",
     "(kill -INT $BASHPID; echo on) & wait $!; echo $?": "on\n0\n",
     "(trap 'echo T' INT; kill -INT $BASHPID) & wait $!; echo $?": "T\n0\n",

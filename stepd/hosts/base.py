@@ -48,6 +48,28 @@ class Base:
         redirects: its descriptors, if a script has started it.
     """
 
+    _body: Body | None = None
+    """What a subshell does."""
+
+    _run: ScriptRun | None = None
+    """The script or the tool that it executes."""
+
+    _foreground: Child | None = None
+    """The child that the shell waits for to go on."""
+
+    _resumed: Child | None = None
+    """That of an image, which the shell has yet to ask for."""
+
+    _journal: JournalingHost | None = None
+    _begun = False
+    _waiter: Thread | None = None
+    _interruptible = False
+    _out_of_memory = False
+    _stopped = False
+    _paused = False
+    _kept: tuple[int, ...] = ()
+    """The signals that reached it while it was stopped."""
+
     def __init__(
         self,
         site: Site,
@@ -84,31 +106,14 @@ class Base:
         self._left_behind: list[Running] = []
         """Of scripts that have ended before what they had started."""
 
-        self._body: Body | None = None
-        """What a subshell does."""
-
         self._children: dict[int, Child] = {}
         self._dispositions: dict[int, Disposition] = (
             {} if parent is None else parent.ignored_signals()
         )
         self._pending: deque[int] = deque()
-        self._waiter: Thread | None = None
-        self._interruptible = False
-        self._out_of_memory = False
-        self._stopped = False
-        self._paused = False
-        self._kept: tuple[int, ...] = ()
         self._pid = process.pid
-        self._run: ScriptRun | None = None
         self._start_dir = work_dir
         self._first_env: dict[str, str] = {}
-        self._journal: JournalingHost | None = None
-        self._begun = False
-        self._foreground: Child | None = None
-        """The child that the shell waits for to go on."""
-
-        self._resumed: Child | None = None
-        """That of an image, which the shell has yet to ask for."""
 
     @property
     def pid(self) -> int:
