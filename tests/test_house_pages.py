@@ -75,7 +75,6 @@ LONG = {
     "simctl/ctld/reporting/job_fields.py": ["_of_record"],
     "simctl/ctld/requests/submit.py": ["_create"],
     "simctl/ctld/state/tables.py": ["__init__"],
-    "simctl/ctld/steps/steps.py": ["_create"],
     "simctl/serve/client.py": ["follow"],
     "simctl/testing/plugin_check/bench.py": ["run"],
     "simctl/world/world.py": ["__init__"],

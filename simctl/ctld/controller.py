@@ -59,7 +59,10 @@ class Controller(Port):
         self.saves = StateSave(self, simulated=simulates_saves)
 
     def send(self, to: Mailbox | None, message: Message) -> bool:
-        """Send a message; false when nobody is there. What a cut link holds back is sent later."""
+        """Send a message; false when its receiver is away.
+
+        What a cut link holds back is sent later.
+        """
         if self.saves.write_through:
             self.saves.commit()
         if self.site.fabric.send(self.process, to, message, self.mailbox):
@@ -68,7 +71,7 @@ class Controller(Port):
         return False
 
     def answer(self, envelope: Envelope, return_code: int) -> None:
-        """Answer a request with a return code; that somebody may not ask is told in the trace."""
+        """Answer a request with a return code; that the client may not ask is told in the trace."""
         if return_code in DENIALS and return_code != EPERM:
             self.tell_refusal(envelope, return_code)
         if not self.send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code)):

@@ -381,7 +381,7 @@ class Slurmctld(Controller):
         if not self.saves.simulated:
             await self._save_as_if()
         if self._follows:
-            # Who starts it a third time finds everybody trying still.
+            # A third start finds all clients still trying.
             self.site.fabric.leave(self.mailbox.name)
         self.site.trace.fatal(self.process, problem, self.process.why)
         self.end(wait_status(1))

@@ -137,7 +137,7 @@ def earlier_namesakes(state: State, job: JobRecord) -> list[JobRecord]:
 def closes_circle(job: JobRecord, dependency: Dependency | None) -> bool:
     """Return whether a job would wait for itself, by way of others. Pure.
 
-    Who is no longer pending is not looked behind, and a singleton waits for nobody.
+    What a job waits for that is no longer pending is not followed, and a singleton waits for no id.
     """
     seen: set[int] = set()
     todo = [dependency] if dependency is not None else []

@@ -22,10 +22,8 @@ def ask_anew(ctld: Controller, job: JobRecord) -> None:
     parts = request.parts or there
     job.ask_anew(parts, None if request.error_code else request.demand, limit_in(job, parts[0]))
     limits.watch_deadline(ctld, job)
-    if request.reason != Reason.NONE:
-        job.fits((), request.reason)
-    else:
-        job.fits(() if request.error_code else fitting_parts(job))
+    refused = request.error_code or request.reason != Reason.NONE
+    job.fits(() if refused else fitting_parts(job), request.reason)
 
 
 def read_anew(ctld: Controller, desc: JobDesc) -> Request:

@@ -26,7 +26,7 @@ def stirred(ctld: Controller, *, by_somebody: bool = False) -> None:
 
 
 def watch_all(ctld: Controller) -> None:
-    """Set every timer that somebody needs."""
+    """Set every timer that jobs need."""
     watch_waiting(ctld)
     watch_gated(ctld)
     watch_kept(ctld)

@@ -251,7 +251,7 @@ class BurstBuffers:
         return _worst(await self._ask_of(bb_p_job_start_stage_out, job))
 
     async def test_post_run(self, job: JobRecord) -> int:
-        """Return whether what follows a run is over; without a burst buffer nobody is asked."""
+        """Return whether what follows a run is over; without a burst buffer no plugin is asked."""
         if not job.burst_buffer:
             return DONE
         return self._heard(_least(await self._ask_of(bb_p_job_test_post_run, job)))

@@ -10,7 +10,7 @@ from simctl.ctld.port.port import Port
 from simctl.kernel.turns import Timer
 
 _PATIENCE: Final = 60
-"""How often the same answers are heard while nobody does anything."""
+"""How often the same answers are heard while nothing else happens."""
 
 _PATIENCE_UNDER_WAY: Final = 3000
 """How often while plugins say that something is under way, or threads of theirs are due."""
@@ -25,7 +25,7 @@ class Polls:
         self._fruitless = 0
         self._under_way = False
         self._changes = 0
-        """How many states had changed when somebody stirred last."""
+        """How many states had changed when the counting last began anew."""
 
     def heard(self, answer: int) -> int:
         """Take in what one of the three-valued functions has answered, and return it."""

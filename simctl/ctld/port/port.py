@@ -75,6 +75,10 @@ class Port(State):
         """Virtual time."""
         return self.site.kernel.now_us
 
+    def moment_us(self, unix_s: int) -> int:
+        """Return a Unix time in virtual time, -1 for one before the run; 0 stands for none."""
+        return max(-1, (unix_s - self.site.start_time_s) * SECOND) if unix_s else -1
+
     def is_operator(self, uid: int) -> bool:
         """Return whether a user may do what only root, SlurmUser and operators may."""
         if uid in (0, self.process.uid):
@@ -150,7 +154,7 @@ class Port(State):
         node.give_reason(reason, uid, self.now_us)
 
     def request_pass(self) -> None:
-        """Have a pass run as soon as the last one is batch_sched_delay ago, if anybody waits."""
+        """Have a pass run as soon as the last one is batch_sched_delay ago, if a job waits."""
         if self.pass_is_due or not (self.anybody_waits() or self.preempted):
             return
         self.pass_is_due = True
@@ -174,13 +178,13 @@ class Port(State):
             self.late_pass = self.mailbox.post_at(self.now_us + _LATE_US, PassDue())
 
     def forget_late_pass(self) -> None:
-        """Call the late pass off if nobody is leaving nodes any more."""
+        """Call the late pass off if no job is leaving nodes any more."""
         if self.late_pass is not None and not self.completing:
             self.late_pass.cancel()
             self.late_pass = None
 
     def request_backfill(self) -> None:
-        """Have the next backfill pass run, if somebody still waits and it is configured.
+        """Have the next backfill pass run, if a job still waits and it is configured.
 
         It runs every bf_interval; one before which nothing has changed would change nothing.
         """

@@ -1,8 +1,8 @@
 """The controller's agent: what has not got to a node or a client is sent again.
 
-Slurm's agent tries every RPC_RETRY_INTERVAL, as long as somebody still wants the message to get
+Slurm's agent tries every RPC_RETRY_INTERVAL, as long as the message still matters
 there. Tries that are bound to fail are left out: what a dead slurmd was to have waits until another
-registers. A batch launch that nobody answers is not tried again: its job goes back into the queue,
+registers. A batch launch that no node answers is not tried again: its job goes back into the queue,
 once.
 """
 
@@ -121,7 +121,7 @@ def _send_again(ctld: Controller, to: Mailbox, message: Message) -> None:
 
 
 async def unanswered(ctld: Controller, _: Envelope, notice: Unanswered) -> None:
-    """Take in that nobody has answered a request: it is tried again, or given up.
+    """Try a request again that was not answered, or give it up.
 
     A signal that may have been delivered is not tried again: it would strike a second time. Where
     a connection broke a new one is made at once.

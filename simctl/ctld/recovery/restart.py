@@ -149,7 +149,7 @@ def _place(ctld: Controller, job: JobRecord) -> None:
         # It was on its way back into the queue; its nodes have yet to hear of it.
         ctld.set_job(job, PENDING_COMPLETING)
     elif job.state == PENDING_CONFIGURING and job.nodes:
-        # It was about to start, and nobody has been told: it waits, and is tried again.
+        # It was about to start, and no client or node was told: it waits, and is tried again.
         ctld.set_job(job, PENDING)
     state = job.state
     job.begin_anew(was_stopped=ctld.saves.was_stopped)

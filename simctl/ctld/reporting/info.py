@@ -228,7 +228,7 @@ def _span_s(first_us: int, last_us: int) -> int:
 
 
 def _start_s(ctld: Controller, job: JobRecord) -> int:
-    """Return when a job started, or is expected to as far as anybody knows."""
+    """Return when a job started, or is expected to as far as is known."""
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
     if job.state.completing or job.state.finished:

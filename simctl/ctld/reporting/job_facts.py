@@ -20,7 +20,7 @@ def asked_nodes(job: JobRecord, num_cpus: int) -> int:
 
 
 def eligible_us(job: JobRecord) -> int:
-    """Return since or from when nothing but room keeps a job from starting; -1 if nobody knows."""
+    """Return since or from when nothing but room keeps a job from starting; -1 if not known."""
     requeued = job.state.base is JobBase.PENDING and job.state.completing
     if requeued or job.reason == Reason.ARRAY_TASK_LIMIT:
         return _UNKNOWN

@@ -129,8 +129,7 @@ def _set_desc(ctld: Controller, job: JobRecord, value: str) -> None:
 
 
 def _set_begin(ctld: Controller, job: JobRecord, value: int) -> None:
-    begin_us = (value - ctld.site.start_time_s) * SECOND if value else -1
-    job.begin_after(max(-1, begin_us))
+    job.begin_after(ctld.moment_us(value))
     if job.state.base is JobBase.PENDING and not _is_claiming(ctld, job):
         ctld.moments.told_by_plugin(ctld, job)
 

@@ -1,5 +1,7 @@
 """How jobs come in: the checks of a request, the record, the first try to start."""
 
+from typing import NoReturn
+
 import attrs
 
 from simctl.ctld import authority
@@ -191,22 +193,22 @@ async def _why_later(ctld: Controller, job: JobRecord) -> int:
 
 
 def _is_behind(ctld: Controller, part: PartRecord) -> bool:
-    """Return whether somebody waits for a partition's nodes who comes before a new job.
+    """Return whether a job waits for a partition's nodes that comes before a new one.
 
-    Those who wait for their burst buffers keep nobody from idle nodes.
+    Jobs that wait for their burst buffers keep no other from idle nodes.
     """
     return any(
         other.waiting
         and other.state.starts_jobs
         and other.tier >= part.tier
         and other.mask & part.mask
-        and (ctld.bb is None or _anybody_ready(ctld, other))
+        and (ctld.bb is None or _any_ready(ctld, other))
         for other in ctld.partitions.values()
     )
 
 
-def _anybody_ready(ctld: Controller, part: PartRecord) -> bool:
-    """Return whether somebody in a partition's queue waits for more than a burst buffer."""
+def _any_ready(ctld: Controller, part: PartRecord) -> bool:
+    """Return whether a job in a partition's queue waits for more than a burst buffer."""
     return any(
         job.queued and part in job.parts and not staging.waits_for_stage_in(job)
         for job in ctld.jobs.values()
@@ -297,8 +299,7 @@ async def _create(
     try:
         dependency = parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
-        await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
-        raise _RefusedError(error.errno) from None
+        await _refuse(ctld, check_job, about, error.errno)
     job = JobRecord(
         job_id=job_id,
         desc=attrs.evolve(desc, partition=",".join(part.name for part in request.parts)),
@@ -324,21 +325,23 @@ async def _create(
         held_by_user=True,
         told=ruling.text,
         burst_buffer=burst_buffer,
-        begin_us=max(-1, (desc.begin_s - ctld.site.start_time_s) * SECOND) if desc.begin_s else -1,
+        begin_us=ctld.moment_us(desc.begin_s),
     )
-    if request.reason != Reason.NONE:
-        job.fits((), request.reason)
-    else:
-        fitting = fitting_parts(job)
-        if not fitting and ctld.site.conf.enforce_part_limits != "NO":
-            await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
-            raise _RefusedError(ESLURM_TOO_MANY_REQUESTED_CPUS)
-        job.fits(fitting)
+    fitting = () if request.reason != Reason.NONE else fitting_parts(job)
+    if request.reason == Reason.NONE and not fitting and ctld.site.conf.enforce_part_limits != "NO":
+        await _refuse(ctld, check_job, about, ESLURM_TOO_MANY_REQUESTED_CPUS)
+    job.fits(fitting, request.reason)
     if job.lasting_reason:
         job.waits_for(job.lasting_reason)
     if kept:
         await _take_in(ctld, job)
     return job
+
+
+async def _refuse(ctld: Controller, check_job: Handle, about: About, error_code: int) -> NoReturn:
+    """Refuse a job that has its checkpoint record already."""
+    await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
+    raise _RefusedError(error_code)
 
 
 async def _rule(ctld: Controller, desc: JobDesc, uid: int) -> Ruling:
@@ -448,7 +451,7 @@ def _announce(
 
 
 async def _drop(ctld: Controller, job: JobRecord) -> None:
-    """Forget a job that its burst buffer plugin refuses: nobody gets to see it, its id is gone."""
+    """Forget a job that its burst buffer plugin refuses: no client sees it, and its id is gone."""
     ctld.set_job(job, FAILED)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]
@@ -457,7 +460,7 @@ async def _drop(ctld: Controller, job: JobRecord) -> None:
 def _priority(ctld: Controller, desc: JobDesc, uid: int) -> int:
     """Return the priority of a new job: lower than that of every job before, less its nice.
 
-    Only operators may ask for one; 0, which holds the job, may be asked for by anybody.
+    Only operators may ask for one; 0, which holds the job, any user may ask for.
     """
     if desc.priority == 0:
         return 0

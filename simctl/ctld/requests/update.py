@@ -33,7 +33,7 @@ from simctl.wire.errno import (
     SlurmError,
 )
 from simctl.wire.hostlist import HostlistError, expand
-from simctl.wire.ids import INFINITE, NO_VAL, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.messages import RequestJobRequeue, RequestUpdateJob, RequestUpdateNode
 from simctl.wire.states import (
     PENDING,
@@ -173,7 +173,7 @@ def _apply(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int
     if message.dependency is not None:
         eligible.depend(ctld, job, parse_dependency(message.dependency, ctld, job.job_id))
     if message.begin_s is not None:
-        job.begin_after((message.begin_s - ctld.site.start_time_s) * SECOND)
+        job.begin_after(ctld.moment_us(message.begin_s))
     if message.comment is not None:
         job.amend(attrs.evolve(job.desc, comment=message.comment))
     if message.deadline_s is not None:

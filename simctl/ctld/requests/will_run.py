@@ -51,7 +51,7 @@ def _answer(ctld: Controller, job: JobRecord) -> ResponseJobWillRun:
 
 
 def _start(ctld: Controller, job: JobRecord, part: PartRecord) -> Start | None:
-    """Return when a job would start in a partition; None where nobody can tell."""
+    """Return when a job would start in a partition; None where that is not known."""
     plan = Plan(ctld)
     shares = plan.room_now(job, part)
     if shares:

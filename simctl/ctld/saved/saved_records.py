@@ -1,7 +1,7 @@
 """What of slurmctld's records lies in its state files: each field is said to be kept, or how.
 
 A field is kept as it is, kept in another form (`otherwise`), or left out because the restart
-makes it anew (`rebuilt`). A field that nobody has said anything about is an error at import.
+makes it anew (`rebuilt`). A field that no list below names is an error at import.
 """
 
 from collections.abc import Iterable, Mapping
@@ -86,7 +86,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 class UnsaidFieldError(TypeError):
-    """A record has a field that nobody has said how to save, or lacks one that somebody has."""
+    """A record has a field that no list says how to save, or lacks one that a list names."""
 
 
 def form_of(

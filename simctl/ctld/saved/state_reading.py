@@ -1,4 +1,4 @@
-"""Saved records become slurmctld's tables again; what nobody saves is left for its restart to make.
+"""Saved records become slurmctld's tables again; what is not saved is left for its restart to make.
 
 Nothing here asks a plugin or sets a timer. A record is believed as far as the cluster as it is
 configured now bears it out: nodes and partitions that are gone are left out.

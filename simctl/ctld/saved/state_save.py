@@ -42,7 +42,7 @@ class StateSave:
         """Whether saves are simulated while it runs, and not only where it stops."""
         self.write_through = simulated and ctld.site.model == "guide"
         self.heard_of: frozenset[int] = frozenset()
-        """The jobs that somebody may have heard of, where state is written through."""
+        """The jobs that clients may have heard of, where state is written through."""
         self.ready = False
         """Whether all that there was has been taken up."""
         self.stopped = False
@@ -282,7 +282,7 @@ class StateSave:
             try:
                 take(found[name].records)
             except _NONSENSE as error:
-                # The checksums are right: somebody else has written this.
+                # The checksums are right: another program has written this.
                 why = f"its records make no sense ({type(error).__name__}: {error})"
                 raise UnusableStateError(self.path(name), why) from error
         for doubt in reader.doubts:

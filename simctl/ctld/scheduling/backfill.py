@@ -110,7 +110,7 @@ class _Limits:
         self._have_head: set[tuple[str, str]] = set()
         """The partitions, and reservations in them, whose head that is."""
         self.cut_short = False
-        """Somebody was not looked at."""
+        """A job was not looked at."""
 
     def go_on(self) -> bool:
         """Return whether another job may be looked at."""

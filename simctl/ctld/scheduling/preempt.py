@@ -169,7 +169,7 @@ async def _checkpoint(ctld: Controller, victim: JobRecord) -> bool:
 
 
 async def asked(ctld: Controller, _: Envelope, notice: PreemptAsked) -> None:
-    """Have a job give way that somebody wants to see preempted; without a PreemptMode it ends."""
+    """Have a job give way that a fault asks to preempt; without a PreemptMode it ends."""
     victim = ctld.running.get(notice.job_id)
     if victim is not None and not victim.state.flags:
         await _preempt(ctld, victim)

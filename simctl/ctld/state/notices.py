@@ -34,7 +34,7 @@ class GraceDue:
 
 @attrs.frozen
 class PreemptAsked:
-    """Somebody wants to see a job preempted."""
+    """Time to preempt a job: a fault asks for that."""
 
     job_id: int
 
@@ -142,7 +142,7 @@ class AgentRetry:
 
 @attrs.frozen
 class ClientGone:
-    """Tell the controller that nobody waits any more for the allocation of a job."""
+    """Tell the controller that no client waits any more for the allocation of a job."""
 
     job: JobRecord
 

@@ -572,14 +572,16 @@ class JobRecord(LaunchedJob):
 
     # While it waits.
 
-    def fits(self, parts: tuple[PartRecord, ...], lasting_reason: str = "") -> None:
+    def fits(self, parts: tuple[PartRecord, ...], reason: str) -> None:
         """Wait in the partitions that could hold the job; without any, for ever and for a reason.
 
         In a partition that could not hold it the job would be in the way of others.
         """
-        self.lasting_reason = lasting_reason or ("" if parts else Reason.PARTITION_CONFIG)
         if parts:
+            self.lasting_reason = ""
             self.parts, self.part = parts, parts[0]
+        else:
+            self.lasting_reason = Reason.PARTITION_CONFIG if reason == Reason.NONE else reason
 
     def ask_anew(
         self, parts: tuple[PartRecord, ...], demand: Demand | None, time_limit_min: int

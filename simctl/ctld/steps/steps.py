@@ -113,21 +113,8 @@ async def _create(
     name = step_name(job.job_id, step_id)
     about = About(job=job.job_id, step=name)
     node_list = job.node_list if len(layout.nodes) == len(job.nodes) else compress(layout.nodes)
-    switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
-    if failed(switch_job):
-        raise Fatal("switch_g_alloc_jobinfo failed")
-    built = await hooks.call(
-        switch_p_build_jobinfo,
-        who,
-        switch_job,
-        node_list,
-        layout.num_tasks,
-        int(layout.cyclic),
-        about=_with_layout(ctld, about, layout, request),
-    )
-    if failed(built):
-        # The half-made credential is completed and released as a whole one would be.
-        await _release(ctld, switch_job, NULL, node_list, about)
+    switch_job = await _credential(ctld, request, layout, node_list, about)
+    if switch_job is None:
         return None
     check_job = await hooks.call(slurm_ckpt_alloc_job, who, about=about)
     if failed(check_job):
@@ -168,6 +155,34 @@ async def _create(
         step=name,
     )
     return step
+
+
+async def _credential(
+    ctld: Controller,
+    request: RequestJobStepCreate,
+    layout: StepLayout,
+    node_list: str,
+    about: About,
+) -> Handle | None:
+    """Have a step's credential built; None when it could not be."""
+    hooks, who = ctld.site.hooks, ctld.process
+    switch_job: Handle = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
+    if failed(switch_job):
+        raise Fatal("switch_g_alloc_jobinfo failed")
+    built = await hooks.call(
+        switch_p_build_jobinfo,
+        who,
+        switch_job,
+        node_list,
+        layout.num_tasks,
+        int(layout.cyclic),
+        about=_with_layout(ctld, about, layout, request),
+    )
+    if failed(built):
+        # The half-made credential is completed and released as a whole one would be.
+        await _release(ctld, switch_job, NULL, node_list, about)
+        return None
+    return switch_job
 
 
 def _with_layout(
