@@ -7,6 +7,7 @@ import pytest
 
 from simctl.ctld.saved.saved_records import UnsaidFieldError, form_of
 from simctl.ctld.state.records import JobRecord
+from simctl.orderings.observed import arg
 from simctl.reports.text import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run
@@ -457,3 +458,21 @@ def test_who_runs_a_forgotten_job_ends_and_who_queues_for_one_waits() -> None:
     assert "queued and waiting for resources" in queued.stderr
     assert any("`srun -N1 -w n2 sleep 5`" in each for each in ran.result.stalled)
     assert not any("salloc" in each for each in ran.result.stalled)
+
+
+@pytest.mark.parametrize("sent_before", [0, 1])
+def test_model_guide_tells_nodes_again_what_it_died_of(sent_before: int) -> None:
+    """Of a suspension, or of its end: the second node never heard, the first minds no repeat."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch -N2 --wrap 'srun -N2 sleep 60'\"}\n"
+        "  - {at: 10s, run: scontrol suspend 1}\n"
+        "  - {at: 20s, run: scontrol resume 1}\n"
+        f'  - {{when: "REQUEST_SUSPEND_INT phase=send peer=slurmd@n2", skip: {sent_before}, '
+        "fault: {crash: slurmctld}}\n"
+        "  - {when: exit role=slurmctld rc=9, fault: {start: slurmctld}}\n"
+    )
+    for node in ("n1", "n2"):
+        heard = ran.all("signal", role="task", node=node, step="1.0")
+        assert [arg(each, "signal") for each in heard] == [20, 19, 18]
+    assert ran.job()[0] == "COMPLETED"

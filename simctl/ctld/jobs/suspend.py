@@ -83,6 +83,7 @@ async def put_aside(ctld: Controller, job: JobRecord) -> None:
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
     checkpoint_times.watch(ctld)
+    job.count_suspension()
     await _tell_nodes(ctld, job, SUSPEND_JOB, told)
 
 
@@ -106,6 +107,7 @@ async def go_on(ctld: Controller, job: JobRecord) -> bool:
     limits.watch_deadline(ctld, job)
     step_limits.resume(ctld, job)
     checkpoint_times.watch(ctld)
+    job.count_suspension()
     await _tell_nodes(ctld, job, RESUME_JOB, told)
     if job.batch and job.launched_us < 0:
         # It was suspended before its node could be told to run its script.
@@ -113,15 +115,20 @@ async def go_on(ctld: Controller, job: JobRecord) -> bool:
     return True
 
 
+async def tell_again(ctld: Controller, job: JobRecord) -> None:
+    """Tell a job's nodes of its last suspension or resumption; who knows of it does nothing."""
+    op = SUSPEND_JOB if job.state.base is JobBase.SUSPENDED else RESUME_JOB
+    await _tell_nodes(ctld, job, op, await suspend_switch.told(ctld, job))
+
+
 async def _tell_nodes(ctld: Controller, job: JobRecord, op: int, told: Handle) -> None:
-    number = job.next_suspension()
     for node in job.nodes:
         switch_info = await suspend_switch.packed(ctld, job, told)
         message = RequestSuspendInt(
             job_id=job.job_id,
             op=op,
             switch_info=switch_info,
-            number=number,
+            number=job.suspensions,
             restart_cnt=job.restart_cnt,
         )
         ctld.send(ctld.address(node), message)

@@ -10,7 +10,7 @@ import attrs
 
 from simctl.ctld.checkpoints import checkpoint_times
 from simctl.ctld.controller import Controller, Fatal
-from simctl.ctld.jobs import asking, awaited, completion, eligible, limits, prologs
+from simctl.ctld.jobs import asking, awaited, completion, eligible, limits, prologs, suspend
 from simctl.ctld.recovery import buffers_at_start, resync
 from simctl.ctld.saved.state_save import PROTOCOL_VERSION
 from simctl.ctld.state import notices, queue
@@ -225,6 +225,9 @@ async def take_up(ctld: Controller) -> None:
         elif job.state.base is JobBase.RUNNING:
             prologs.take_up(ctld, job)
             resync.tell_client(ctld, job)
+        has_nodes = job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED)
+        if has_nodes and job.suspensions and ctld.site.model == "guide":
+            await suspend.tell_again(ctld, job)
     resync.tell_clients_of_ends(ctld)
     for job_id in list(ctld.awaited):
         awaited.over_id(ctld, job_id)

@@ -124,7 +124,6 @@ class TimedJob(WaitingJob):
         self.switched_us = now_us
         self.priority = priority
 
-    def next_suspension(self) -> int:
-        """Count that nodes are told to suspend or resume the job; return which time it is."""
+    def count_suspension(self) -> None:
+        """Count that nodes are told to suspend or resume the job."""
         self.suspensions += 1
-        return self.suspensions
