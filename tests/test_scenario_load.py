@@ -301,6 +301,7 @@ MISTAKES = [
     ("timeline: [{at: 0, run: ' '}]", "expected a command line"),
     ('timeline: [{at: 0, run: "squeue \'x"}]', "no closing quotation"),
     ("timeline: [{at: 0, run: scancel | wc}]", "no shell reads this line: '|'"),
+    ("timeline: [{at: 0, run: sbatch a.sh;}]", "no shell reads this line: 'a.sh;'"),
     ("timeline: [{at: 0, run: scancel, expect: ESLURM_DISABLE}]", "did you mean ESLURM_DISABLED?"),
     ("timeline: [{at: 0, run: scancel, exit: 256}]", "expected an exit status from 0 to 255"),
     ('timeline: [{at: 0, run: scancel, stdout: ""}]', "expected a text it contains"),

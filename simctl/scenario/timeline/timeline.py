@@ -75,7 +75,10 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
     if argv[0] not in reading.commands:
         hint = near(argv[0], reading.commands) or f"; there are {', '.join(reading.commands)}"
         raise ValueError(f"no command {argv[0]!r}{hint}")
-    shell = [word for word in argv if word in _SHELL_WORDS or word.endswith(";")]
+    bare = value.scalar.split()
+    shell = [
+        word for word in argv if word in bare and (word in _SHELL_WORDS or word.endswith(";"))
+    ]
     if shell:
         raise ValueError(f"no shell reads this line: {shell[0]!r} would be an argument like others")
     return value.scalar.strip(), argv
