@@ -93,7 +93,7 @@ local function read(options)
   local out = {}
   for _, name in ipairs({"ntasks", "nodes", "ntasks-per-node", "cpus-per-task", "hold", "exclusive",
                          "mem", "mem-per-cpu", "time", "gres", "signal", "array", "pty", "export",
-                         "wait", "account", "begin", "no-such"}) do
+                         "wait", "account", "begin", "no-such", "chdir"}) do
     out[#out + 1] = name .. "=" .. tostring(options[name])
   end
   slurm.log_info("%s", table.concat(out, " "))
@@ -123,7 +123,8 @@ def test_options_read_as_slurm_tells_them(tmp_path: Path) -> None:
     )
     result, _ = run(tmp_path, text, READ)
     wanted = [
-        f"{bare}array=nil pty=invalid-context export=nil wait=unset account=nil begin=Unknown no-s",
+        f"{bare}array=nil pty=invalid-context export=nil wait=unset account=nil begin=Unknown "
+        "no-such=nil chdir=/home/alice\n",
         f"{full}signal=0@0 array=nil",
         f"{bare}array=invalid-context pty=unset export=nil wait=invalid-context",
         "mem-per-cpu=2G time=nil gres=nil signal=0@0 array=invalid-context pty=invalid-context "

@@ -110,7 +110,10 @@ def test_a_script_may_ask_slurmctld_and_change_nothing(tmp_path: Path) -> None:
         "  calls = calls + 1\n",
         """  if desc.name == "asks" then
     local file = io.popen("squeue -h -o %j; scontrol show partition debug; sinfo -h; sleep 5")
-    slurm.log_user("%s", file:read("*a"))
+    local posix = require("posix")
+    slurm.log_user("%s %s", file:read("*a"), posix.uname("%n"))
+    slurm.log_user("%s at home in %s", posix.getpasswd(uid, "name"), posix.getpasswd().dir)
+    slurm.log_user("%s", os.getenv("HOME"))
   end
   if desc.name == "acts" then os.execute("scancel 1") end
   calls = calls + 1
@@ -122,7 +125,7 @@ def test_a_script_may_ask_slurmctld_and_change_nothing(tmp_path: Path) -> None:
         "timeline:\n"
         "  - {at: 1s, as: alice, run: sbatch -J first --wrap 'sleep 90'}\n"
         "  - {at: 2s, as: alice, run: sbatch -J asks --wrap true, exit: 0,"
-        " stderr: [first, PartitionName=debug, debug*]}\n"
+        " stderr: [first, PartitionName=debug, debug*, slurmctld, alice at home in /]}\n"
         "  - {at: 3s, run: squeue -h -o %j, stdout: first}\n"
         "  - {at: 20s, as: alice, run: sbatch -J acts --wrap true, exit: 1, stderr: timed out}\n"
     )

@@ -221,6 +221,8 @@ def test_stand_ins_for_modules(run: Bench) -> None:
     assert run.now == 2
     with pytest.raises(LuaFailure, match=r"posix\.fork: not simulated"):
         run.run("function f() require('posix').fork() end")
+    with pytest.raises(LuaFailure, match=r"socket\.tcp: not simulated; there is no network"):
+        run.run("function f() require('socket').tcp() end")
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,8 @@ class CliFilterLua(CliFilterPlugin):
             typed = options[str(name)]
             if typed is not None:
                 return texts.given(str(name), typed, settings.slurm)
+            if name == "chdir" and options.command != "salloc":
+                return options.work_dir
             text = texts.default(str(name), options.command)
             if text is None and not options.has(str(name)):
                 log.debug(f"options has no field {name}")

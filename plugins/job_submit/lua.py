@@ -22,7 +22,7 @@ from simctl.plugin import (
 from simctl.plugins.job_submit.desc_fields import DescFields
 from simctl.plugins.lua.constants import slurm_table
 from simctl.plugins.lua.loading import LoadError, as_number, load
-from simctl.plugins.lua.machine import Machine
+from simctl.plugins.lua.machine import Machine, daemon_env
 from simctl.plugins.lua.state import LuaExit, LuaFailure, LuaState, Value, require_lua
 
 SCRIPT: Final = "/etc/slurm/job_submit.lua"
@@ -63,7 +63,7 @@ class JobSubmitLua(JobSubmitPlugin):
         machine = Machine(
             epoch_s=settings.epoch_s,
             run_shell=_shell,
-            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+            env=daemon_env(settings.people, settings.slurm_ids[0]),
             ids=settings.slurm_ids,
             people=settings.people,
             told=self._told.append,

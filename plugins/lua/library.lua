@@ -292,11 +292,13 @@ function unistd.unlink(path)
 end
 unistd.rmdir = unistd.unlink
 function unistd.getcwd() return '/' end
-for _, name in ipairs{'fork', 'execp', 'exec', 'pipe', 'dup', 'dup2', 'read', 'write', 'close', 'setpid', 'chown', 'link'} do
-  unistd[name] = function()
-    raw_error('posix.' .. name .. ': not simulated; a Lua call cannot be copied into another process. Use os.execute or io.popen', 2)
+local function refused(library, names, why) -- functions that say what to use in their place
+  for name in gmatch(names, '%S+') do
+    library[name] = function() raw_error(why[1] .. '.' .. name .. ': not simulated; ' .. why[2], 2) end
   end
 end
+local processes = {'posix', 'a Lua call cannot be copied into another process. Use os.execute or io.popen'}
+refused(unistd, 'fork execp exec pipe dup dup2 read write close setpid chown link _exit wait waitpid kill signal poll rpoll', processes)
 local function stat(path, field)
   local kind, size, mode, mtime, uid, gid = host.stat(path)
   if kind == nil then return nil, path .. ': No such file or directory', 2 end
@@ -313,11 +315,13 @@ local function mkdir(path)
   return nil, path .. ': ' .. why, number
 end
 local function named(kind, names)
-  return function(who)
+  return function(who, field)
+    if who == nil then who = host[kind == 'group' and 'gid' or 'uid']() end
     local name, number, group, home = host.person(kind, who)
     if name == nil then return nil end
     local found = {name = name, passwd = 'x', uid = number, gid = group, dir = home, shell = '/bin/bash', mem = {}}
     for to, from in pairs(names) do found[to] = found[from] end
+    if type(field) == 'string' then return found[field] end
     return found
   end
 end
@@ -342,6 +346,18 @@ function posix.time() return os.time() end
 function posix.syslog(_, text) host.log('info', tostring(text)) end
 function posix.openlog() end
 function posix.closelog() end
+function posix.getenv(name)
+  if name ~= nil then return host.getenv(name) end
+  return {PATH = host.getenv('PATH'), HOME = host.getenv('HOME')}
+end
+function posix.getlogin() return user().name end
+function posix.files(path) local at, names = 0, dir(path) return function() at = at + 1 return names[at] end end
+function posix.uname(text)
+  local parts = {s = 'Linux', n = host.hostname(), r = '6.1.0', v = '#1 SMP', m = 'x86_64'}
+  return (gsub(text or '%s %n %r %v %m', '%%(%a)', parts))
+end
+function posix.chmod() return 0 end
+function posix.umask() return 'rwxr-xr-x' end
 function posix.basename(path) return (gsub(gsub(path, '/+$', ''), '.*/', '')) end
 function posix.dirname(path) return match(path, '^(.*)/[^/]*$') or '.' end
 local now_table = function() local now = clock(0.01) return {tv_sec = floor(host.epoch() + now), tv_nsec = floor(now % 1 * 1e9)} end
@@ -479,6 +495,7 @@ end
 local inspector = setmetatable({inspect = inspect}, {__call = function(_, value) return inspect(value) end})
 
 -- Modules: what lies on the simulated disk, then the stand-ins.
+local network = {'socket', 'there is no network but the commands. Use os.execute or io.popen'}
 local stand_ins = {
   posix = posix, ['posix.unistd'] = unistd, ['posix.stdlib'] = {getenv = os.getenv, setenv = posix.setenv, mkdtemp = function(t) mkdir(t) return t end},
   ['posix.sys.stat'] = {stat = stat, mkdir = mkdir, S_ISDIR = function(mode) return floor(mode / 0x4000) % 4 == 1 and 1 or 0 end, S_ISREG = function(mode) return floor(mode / 0x8000) % 2 == 1 and 1 or 0 end},
@@ -502,9 +519,13 @@ local stand_ins = {
     dir = function(path) local at, names = 0, dir(path) if names == nil then raw_error('cannot open ' .. path, 2) end return function() at = at + 1 return names[at] end end,
   },
   socket = {gettime = function() local t = now_table() return t.tv_sec + t.tv_nsec / 1e9 end, sleep = function(n) sleep(n) end, select = function(_, _, n) sleep(n or 0) return {}, {}, 'timeout' end, dns = {gethostname = function() return host.hostname() end}},
+  ['posix.poll'] = {poll = unistd.poll, rpoll = unistd.rpoll}, ['posix.sys.wait'] = {wait = unistd.wait, WNOHANG = 1},
+  ['posix.signal'] = {kill = unistd.kill, signal = unistd.signal, SIGTERM = 15, SIGKILL = 9, SIGINT = 2},
+  ['posix.utsname'] = {uname = function() return {sysname = 'Linux', nodename = host.hostname(), release = '6.1.0', version = '#1 SMP', machine = 'x86_64'} end},
   json = json, ['cjson'] = cjson, ['cjson.safe'] = {null = null, encode = json.encode, decode = function(s) local ok, v = pcall(decoded, s) if ok then return v end return nil, v end},
   dkjson = dkjson, lunajson = json, rapidjson = cjson, inspect = inspector,
 }
+refused(stand_ins.socket, 'tcp udp connect bind', network)
 package = {path = options.path, cpath = options.cpath, config = '/\n;\n?\n!\n-\n', loaded = {}, preload = {}}
 local libraries = {_G = _G, io = io, os = os, string = string, table = table, math = math, coroutine = coroutine, debug = debug, package = package, utf8 = utf8, bit32 = bit32}
 for name, library in pairs(libraries) do package.loaded[name] = library end

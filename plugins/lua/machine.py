@@ -27,6 +27,15 @@ Shell = Callable[[str, str], Awaitable[tuple[int, str]]]
 """Runs a line of shell with an input; returns its wait status and what it wrote."""
 
 
+def daemon_env(people: Mapping[str, tuple[int, int, str]], uid: int) -> dict[str, str]:
+    """Return the environment of slurmctld, as a service manager starts it as a user."""
+    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    for name, (known, _, home) in people.items():
+        if known == uid:
+            env |= {"HOME": home, "USER": name, "LOGNAME": name, "SHELL": "/bin/sh"}
+    return env
+
+
 class TimeUpError(Exception):
     """The time of a call is up, and its process is killed."""
 

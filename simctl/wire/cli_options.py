@@ -15,7 +15,7 @@ class CliOptions:
     One of Slurm's that simctl has not may be set and read, and changes nothing.
     """
 
-    __slots__ = ("_before", "_names", "_others", "_values", "argv", "command", "early")
+    __slots__ = ("_before", "_names", "_others", "_values", "argv", "command", "early", "work_dir")
 
     def __init__(
         self,
@@ -26,10 +26,12 @@ class CliOptions:
         *,
         early: bool,
         others: Collection[str] = (),
+        work_dir: str = "",
     ) -> None:
         self.command = command
         self.argv = argv
         self.early = early
+        self.work_dir = work_dir
         self._before = dict(values)
         self._values = dict(values)
         self._names = names

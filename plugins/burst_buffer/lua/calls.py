@@ -24,7 +24,7 @@ from simctl.plugin import (
 from simctl.plugins.burst_buffer.lua.job_info import job_info, job_text
 from simctl.plugins.lua.constants import slurm_table
 from simctl.plugins.lua.loading import LoadError, as_number, load
-from simctl.plugins.lua.machine import Machine, TimeUpError
+from simctl.plugins.lua.machine import Machine, TimeUpError, daemon_env
 from simctl.plugins.lua.state import LuaExit, LuaFailure, LuaOther, LuaState, Value, number_text
 
 FUNCTIONS: Final = (
@@ -156,7 +156,7 @@ class _Call:
             epoch_s=settings.epoch_s,
             run_shell=self._shell,
             comm="slurmscriptd" if child else "slurmctld",
-            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+            env=daemon_env(settings.people, settings.slurm_ids[0]),
             ids=settings.slurm_ids,
             people=settings.people,
             deadline=now() + limit_s if limit_s else None,

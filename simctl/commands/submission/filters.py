@@ -96,6 +96,7 @@ class Filters:
             names,
             early=early,
             others=frozenset(each for each in self._grammar.unbuilt if len(each) > 1),
+            work_dir=self._call.work_dir,
         )
 
     def _given(self, options: CliOptions) -> Given:

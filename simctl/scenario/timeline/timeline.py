@@ -76,9 +76,7 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
         hint = near(argv[0], reading.commands) or f"; there are {', '.join(reading.commands)}"
         raise ValueError(f"no command {argv[0]!r}{hint}")
     bare = value.scalar.split()
-    shell = [
-        word for word in argv if word in bare and (word in _SHELL_WORDS or word.endswith(";"))
-    ]
+    shell = [word for word in argv if word in bare and (word in _SHELL_WORDS or word.endswith(";"))]
     if shell:
         raise ValueError(f"no shell reads this line: {shell[0]!r} would be an argument like others")
     return value.scalar.strip(), argv
