@@ -279,6 +279,19 @@ LIMITS: dict[str, Limit] = {
         lambda ran: seconds(ran, "MESSAGE_EPILOG_COMPLETE", phase="send"),
         {1: [15], 4: [15], 5: [15], 6: [16]},
     ),
+    "seconds of KillWait, of which model modern's slurmd counts a third twice": Limit(
+        lambda n: (
+            conf(KillWait=n)
+            + "programs: {./stubborn: {runs: 3m, on_signal: {TERM: ignore}}}\n"
+            + entries("0 alice srun -w n1 ./stubborn", "10 alice scancel 1")
+        ),
+        lambda ran: [
+            (ran.one("signal", role="task", args_signal=9).time_us - each.time_us) // 1000
+            for each in ran.all("signal", role="task", args_signal=15)
+        ],
+        {4: [4670], 5: [4670], 6: [5670]},
+        model="modern",
+    ),
     "GraceTime of a partition: from SIGTERM to the end of a preempted job": Limit(
         lambda n: (
             conf(PreemptType="preempt/partition_prio", PreemptMode="CANCEL")
