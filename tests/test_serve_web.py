@@ -6,11 +6,13 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simctl.testing.served import CLUSTER, Served
+from tests.browser import browser
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
 LONG_S = 20.0
@@ -60,3 +62,32 @@ def do(address: str, line: str) -> str:
     data = json.dumps({"tab": "a", "line": line}).encode()
     answer: bytes = urllib.request.urlopen(address, data, timeout=LONG_S).read()
     return answer.decode()
+
+
+def test_a_browser_shows_a_job_come_run_and_end_and_that_the_cluster_has_ended(
+    tmp_path: Path,
+) -> None:
+    """And who has another token is told to open the address that was printed."""
+    with browser(tmp_path) as chromium:
+        cluster = Served(CLUSTER, "--scale", "10", "--web")
+        try:
+            found = re.search(r"its page is (\S+\?t=)(\S+)", cluster.said)
+            assert found is not None
+            stranger, tab = chromium.tab(), chromium.tab()
+            stranger.open(f"{found[1]}guess")
+            assert stranger.text().strip() == "open the address that simctl printed"
+            tab.open(found[1] + found[2])
+            tab.until("live.now && !live.now.jobs.length")
+            cluster.run("sbatch", "--wrap", "until test -e go; do sleep 0.1; done; exit 3")
+            row = "document.querySelector('#panel table')?.innerText.replace(/\\s+/g, ' ') ?? ''"
+            for state in ("RUNNING", "FAILED"):
+                tab.until(f"/ 1 \\S+ {state} on n1/.test({row})")
+                (cluster.path.parent / "go").touch()
+            assert cluster.ask("stop").status == 0
+            tab.until("live.ended")
+            assert "The cluster is served no more." in tab.text("#said")
+            assert tab.text("#stand h3").lower() == "ended"
+            assert tab.run("document.getElementById('line').disabled")
+            assert [each for each in tab.errors if "403" not in each] == []
+        finally:
+            cluster.close()

@@ -145,6 +145,8 @@ class ServedCluster:
         finally:
             with suppress(OSError):
                 path.unlink()
+            if self.page is not None:
+                self.page.end()
             linux.kill_all_below(os.getpid(), f"{MARK}={self._token}:".encode())
             self.log.end()
             if self.recorder is not None:

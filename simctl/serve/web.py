@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +30,10 @@ _MOST_JOBS: Final = 200
 _PAUSE_S: Final = 0.5
 """How often the page is told at most."""
 
+_END_S: Final = 1.5
+"""How long pages may take to hear that the cluster has ended."""
+
+_LOOK_S: Final = 0.01
 _RECEIVED: Final = 1 << 16
 _ABOUT: Final = (
     "A served cluster. The picture grows as clients talk to it; the line on the left takes the "
@@ -70,7 +76,8 @@ class WebPage:
             raise InputError(f"--web: cannot listen at {HOST}: {error.strerror}") from error
         self.address = server.address
         own = os.getpid()
-        if not os.fork():
+        self._server = os.fork()
+        if not self._server:
             self._ours.close()
             _serve(server, own)
         theirs.close()
@@ -103,6 +110,15 @@ class WebPage:
                     await stream.send_all(self._message())
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             self.gone = True
+
+    def end(self) -> None:
+        """Let the pages that look on hear that the cluster has ended; wait for that, bounded."""
+        with suppress(OSError):  # its process may be gone
+            self._ours.shutdown(socket.SHUT_RDWR)
+        until = time.monotonic() + _END_S
+        with suppress(ChildProcessError):
+            while not os.waitpid(self._server, os.WNOHANG)[0] and time.monotonic() < until:
+                time.sleep(_LOOK_S)
 
     def _message(self) -> bytes:
         world = self._world
@@ -163,5 +179,8 @@ def _serve(server: Server, parent: int) -> None:
         linux.die_with_parent(signal.SIGKILL, parent)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         server.conversation.listen()
+        until = time.monotonic() + _END_S
+        while server.conversation.tabs and time.monotonic() < until:
+            time.sleep(_LOOK_S)
     finally:
         os._exit(0)

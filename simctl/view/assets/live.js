@@ -1,6 +1,8 @@
 // A session in the browser: what it has come to, and what may be done next.
 
 const MOST_EVENTS = 50000;
+// How long nobody may answer before the page gives up.
+const PATIENCE_MS = 3000;
 const data = JSON.parse(document.getElementById("run").textContent);
 
 class Live {
@@ -30,10 +32,18 @@ class Live {
     });
     source.addEventListener("ended", () => {
       source.close();
-      this._over("The session has ended.");
+      this._over(this.served ? "The cluster is served no more." : "The session has ended.");
     });
+    let silent = null;
+    const giveUp = () => {
+      source.close();
+      this._over("simctl does not answer any more.");
+    };
+    source.addEventListener("open", () => { clearTimeout(silent); silent = null; });
     source.addEventListener("error", () => {
-      if (source.readyState === EventSource.CLOSED) this._over("simctl does not answer any more.");
+      if (this.ended) return;
+      if (source.readyState === EventSource.CLOSED) giveUp();
+      else silent ??= setTimeout(giveUp, PATIENCE_MS);
     });
     addEventListener("pagehide", () => {
       source.close();
