@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak soak-serve check docs pictures site format-check lint imports types format wheel lock \
+.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench bench-peers soak soak-serve check docs pictures site format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -60,6 +60,9 @@ mutants: setup ## mutate the lifecycle code in a copy, and report what no test n
 
 bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 	@$(BIN)/python -m benchmarks.run $(if $(SWF),--swf "$(SWF)")
+
+bench-peers: setup ## run the same jobs in simpy, a bare lifecycle each, beside simctl; ARGS='--jobs N'
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
 soak: setup ## run a million jobs, and see that memory stays flat; an hour or so; ARGS='--jobs N'
 	@$(BIN)/python -m benchmarks.soak $(ARGS)

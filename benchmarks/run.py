@@ -96,11 +96,11 @@ def replay(
     return result, wall_s
 
 
-def per_job(width: int, count: int, nodes: int) -> tuple[float, float]:
+def per_job(width: int, count: int, nodes: int, rounds: int = ROUNDS) -> tuple[float, float]:
     """Return turns and microseconds a job of a width costs, start-up of the cluster left out."""
     few, many = jobs_of(1, width), jobs_of(count + 1, width)
     walls, turns = [], 0.0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         short, short_s = replay(few, nodes)
         long, long_s = replay(many, nodes)
         walls.append((long_s - short_s) / count * 1e6)
@@ -153,6 +153,20 @@ def idle_node_bytes(nodes: int) -> float:
         for count in (1, nodes)
     ]
     return (sizes[1] - sizes[0]) * 1024 / nodes
+
+
+def one_job_among(nodes: int) -> tuple[float, float]:
+    """Return the seconds and MB that a cluster takes in which one job runs on one node."""
+    code = (
+        "import resource, sys\n"
+        "from benchmarks.run import jobs_of, replay\n"
+        "wall_s = replay(jobs_of(1, 1), int(sys.argv[1]))[1]\n"
+        "print(wall_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
+    )
+    command = [sys.executable, "-c", code, str(nodes)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    wall_s, peak_mb = map(float, done.stdout.split())
+    return wall_s, peak_mb
 
 
 def start_up_ms(*words: str) -> float:
@@ -292,6 +306,13 @@ def main() -> None:
     print(f"Python calls, a job / a node of a step   {calls.fixed:.0f} / {calls.node:.0f}")
     count = 2_000 if given.quick else 20_000
     print(f"idle node daemon                 {idle_node_bytes(count):.0f} bytes")
+    for nodes in (256, 1_024, 10_000) if given.quick else (256, 1_024, 10_000, 100_000):
+        turns, micros = per_job(8, 100, nodes, 1)
+        wall_s, peak_mb = one_job_among(nodes)
+        print(
+            f"{nodes:7,} nodes: a job of 8         {turns:.1f} turns, {micros:.0f} us; "
+            f"one job alone: {wall_s:.1f} s, {peak_mb:.0f} MB"
+        )
     print(f"simctl --version                 {start_up_ms('--version'):.0f} ms")
     print(f"simctl run two_nodes             {start_up_ms('run', 'two_nodes', '--quiet'):.0f} ms")
     for name in ("two_nodes", "faulty/window_race"):
