@@ -25,7 +25,7 @@ _LIFETIME_US: Final = LIFETIME_S * SECOND
 
 @attrs.frozen(kw_only=True)
 class Launch:
-    """What somebody wants launched: of which step, in which run of its job, as whom."""
+    """What a launch request asks for: which step, of which run of its job, as which user."""
 
     job_id: int
     step_id: int
@@ -99,7 +99,7 @@ class Authority:
         if self._site.kernel.now_us > credential.made_us + _LIFETIME_US:
             return ESLURMD_CREDENTIAL_EXPIRED, f"it was good for {LIFETIME_S} s"
         if credential.made_us < self._spool.known_from_us:
-            # It may have been revoked or used: nobody knows any more.
+            # It may have been revoked or used: this slurmd has no record of that any more.
             return ESLURMD_CREDENTIAL_REVOKED, "it is older than what is known of credentials here"
         named = credential.job_id, credential.step_id, credential.restart_cnt
         if named != (launch.job_id, launch.step_id, launch.restart_cnt):

@@ -40,7 +40,7 @@ class Checkpoints:
         self._answer = answer
 
     def take(self, envelope: Envelope, message: RequestCheckpointTasks) -> None:
-        """Have the tasks of a step saved, if whoever asks may ask for it."""
+        """Have the tasks of a step saved, if the sender of the request may ask for it."""
         stepd = self._find(message.job_id, message.step_id)
         if stepd is None:
             self._answer(envelope, ESLURM_INVALID_JOB_ID)

@@ -1,4 +1,4 @@
-"""Tasks whose step daemon was killed: they go on; nobody reads what they write, or reaps them."""
+"""Tasks whose step daemon was killed: they go on, unreaped, and their output is not read."""
 
 from simctl.kernel.turns import Timer
 from simctl.site import Site

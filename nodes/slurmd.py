@@ -215,7 +215,7 @@ class Slurmd:
             self.mailbox.post(RequestShutdown())
 
     def die(self) -> None:
-        """End at once, as by SIGKILL: whoever waits for an answer finds the connection broken.
+        """End at once, as by SIGKILL: clients that wait for an answer find the connection broken.
 
         Step daemons go on; those that have not been told yet what to do end.
         """
@@ -229,7 +229,7 @@ class Slurmd:
         self.spool.lose()
 
     def _leave(self) -> None:
-        """Be heard of no more, by anybody who has asked for something."""
+        """Answer no client any more, also none that has asked for something."""
         self.mailbox.close(breaks=True)
         for envelope in self._owed.values():
             self.mailbox.break_off(envelope)
@@ -297,7 +297,7 @@ class Slurmd:
 
     @property
     def _is_busy(self) -> bool:
-        """Return whether it has yet to answer somebody, or to bring a job's end or start about."""
+        """Return whether it has yet to answer a client, or to bring a job's end or start about."""
         return bool(self._owed or self._terminations.under_way or self._prologs.running())
 
     def _end_threads(self) -> None:
@@ -359,7 +359,7 @@ class Slurmd:
             self.mailbox.post(ThreadEnded())
 
     async def _thread_ended(self, _: Envelope, __: "ThreadEnded") -> None:
-        """Do nothing: whoever stops looks around after each notice."""
+        """Do nothing: a slurmd that stops looks around after each notice."""
 
     # Launches.
 

@@ -1,4 +1,4 @@
-"""What the switch plugin says of a node, for whoever asks with scontrol."""
+"""What the switch plugin says of a node, for users of scontrol."""
 
 from simctl.kernel.procs import Process
 from simctl.plugins.hooks import Hooks, failed

@@ -100,7 +100,7 @@ class Terminations:
         return job_id in self._ending
 
     def abort(self, key: JobRun) -> None:
-        """Kill the steps of a job that slurmctld does not know; nobody waits for a report."""
+        """Kill the steps of a job that slurmctld does not know, which waits for no report."""
         self._spool.revoke(key, self._site.kernel.now_us)
         self._steps.signal_job(key[0], (SIGKILL,))
         self._spool.kill_left(key[0])

@@ -56,5 +56,5 @@ def breakpoints(watchdog: Watchdog) -> Iterator[None]:
         if sys.breakpointhook is hook:
             sys.breakpointhook = before
         if stopped:
-            # Whoever steps through a call would else go on behind the end of the run.
+            # A person who steps through a call would else go on behind the end of the run.
             sys.settrace(None)

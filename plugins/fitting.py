@@ -34,7 +34,7 @@ _LATER: Final = {
     "cli_filter": "",
     "burst_buffer": "build_het_job_script run_script",
 }
-"""Functions that other versions of Slurm have: a plugin may bring them, and nobody calls them."""
+"""Functions that other versions of Slurm have: a plugin may bring them, uncalled."""
 
 
 _KNOWN: Final[WeakKeyDictionary[type[Any], tuple[str, ...]]] = WeakKeyDictionary()

@@ -110,7 +110,7 @@ def _is_own_code(frame: FrameType) -> bool:
 def _is_child(number: int, *, group: bool) -> bool:
     """Tell whether a pid, or the number of a group, is that of children of this process."""
     if not hasattr(os, "waitid"):
-        return True  # nobody can be asked
+        return True  # the system cannot tell
     try:
         which = os.P_PGID if group else os.P_PID
         os.waitid(which, abs(number), os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -140,7 +140,7 @@ _loading: list[str] = []
 
 
 def _exit(status: int) -> NoReturn:
-    """Refuse `os._exit` to a plugin's code: nobody would be told anything."""
+    """Refuse `os._exit` to a plugin's code: the run would end without a word."""
     if _plugin_runs():
         raise RefusedError(f"os._exit is refused: {_OWN}")
     _REAL_EXIT(status)
@@ -256,7 +256,7 @@ def _give(
     raise_signal: Callable[[int], None],
     start: Callable[[threading.Thread], None],
 ) -> None:
-    """Let everybody have these for the ends of the process and the start of a thread."""
+    """Put these in place of Python's ends of the process and start of a thread."""
     vars(os).update(_exit=leave, abort=abort)
     vars(signal)["raise_signal"] = raise_signal
     setattr(threading.Thread, "start", start)  # noqa: B010 - mypy takes it for a mistake
@@ -265,7 +265,7 @@ def _give(
 def _bound_memory() -> tuple[int, int] | None:
     """Let the process grow by so much only; return the limits there were, None where none can be.
 
-    Beyond it Python raises MemoryError in whoever asks for more.
+    Beyond it Python raises MemoryError in the code that asks for more.
     """
     try:
         import resource  # noqa: PLC0415 - Windows has none
@@ -332,7 +332,7 @@ class _Keyboard:
         self._previous: Any = None
 
     def __enter__(self) -> None:
-        """Listen, if this is the main thread and nobody else does."""
+        """Listen, if this is the main thread and no other code does."""
         if _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._previous = signal.signal(signal.SIGINT, self._press)
 
@@ -348,7 +348,7 @@ class _Keyboard:
 
 @contextmanager
 def _timed(what: str) -> Iterator[None]:
-    """Stop what takes too long to load, where there is a timer that nobody else uses."""
+    """Stop what takes too long to load, where there is a timer that no other code uses."""
     free = hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     if not free or not _in_main_thread():
         yield

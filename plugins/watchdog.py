@@ -23,7 +23,7 @@ from simctl.plugins.registry import Registry
 class Watchdog:
     """Watches the main thread while a world runs; `limit_s` 0 watches nothing.
 
-    Where there is no SIGALRM, where somebody else uses it, and outside the main thread nothing is
+    Where there is no SIGALRM, where other code uses it, and outside the main thread nothing is
     watched.
     """
 
@@ -65,7 +65,7 @@ class Watchdog:
         self._entry = None
 
     def pause(self) -> None:
-        """Watch nothing for a while, such as while somebody is asked what to do."""
+        """Watch nothing for a while, such as while a person is asked what to do."""
         if self._armed:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -84,7 +84,7 @@ class Watchdog:
         self._notice(sys._getframe())
 
     def _notice(self, frame: FrameType | None) -> None:
-        """Take down who runs as somebody interrupts; only a call that goes on is to be stopped.
+        """Note which plugin runs as the user interrupts; only a call that goes on is to be stopped.
 
         What runs by then may as well be simctl's own part of a call, which is over at once.
         """

@@ -52,7 +52,7 @@ class Screen:
     """A text stream that people look at; all but `write` is that of the stream below."""
 
     def __init__(self, below: IO[str], *, must_tell: bool) -> None:
-        """Stand before a stream; without *must_tell* it is no error that nobody listens."""
+        """Stand before a stream; without *must_tell* it is no error that no process listens."""
         self.below = below
         self.colours = True
         """Whether colours are let through: those of argparse, before anything else is told."""

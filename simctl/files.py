@@ -123,7 +123,7 @@ def _chunks(path: str | Path, most: int, *, packed: bool) -> Iterator[bytes]:
 
 
 def open_to_write(path: str | Path) -> IO[bytes]:
-    """Open a file to write it anew; a pipe that nobody reads is not waited for.
+    """Open a file to write it anew; a pipe without a reader is not waited for.
 
     Raises:
         OSError: It cannot be written.
@@ -181,7 +181,7 @@ def _damaged(why: str) -> OSError:
 
 
 def _raw(path: str | Path) -> Iterator[bytes]:
-    """Yield what is in a file; a pipe that nobody writes to ends, or is given up on."""
+    """Yield what is in a file; a pipe without a writer ends, or is given up on."""
     if str(path) == "-":
         yield from iter(lambda: sys.stdin.buffer.read(_CHUNK), b"")
         return

@@ -88,7 +88,7 @@ def make_replay(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace
         InputError: The options are wrong.
     """
     world = make_world(scenario(log, jobs, options), options)
-    world.ctld.books.keep = False  # Nobody in there asks sacct.
+    world.ctld.books.keep = False  # No job in there asks sacct.
     world.jobs_to_come = len(jobs)
     submit_all(world, jobs, options.cpus_per_node)
     return world

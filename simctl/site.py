@@ -119,7 +119,7 @@ class Site:
         return None
 
     def user_name(self, uid: int) -> str:
-        """Return the name of a user, or the number where nobody has it."""
+        """Return the name of a user, or the number where no user has it."""
         for user in self.users.values():
             if user.uid == uid:
                 return user.name
@@ -128,7 +128,7 @@ class Site:
 
 @attrs.frozen(kw_only=True)
 class Foreground:
-    """A command that runs in somebody's foreground, outside of the simulation."""
+    """A command that runs in a user's foreground, outside of the simulation."""
 
     signal: Callable[[int], None]
 
@@ -176,7 +176,7 @@ class CommandCall:
     """Set by srun: its first task is to run at that terminal."""
 
     killed: Callable[[], None] | None = None
-    """Set by a command that somebody outlives: called when the command alone is killed."""
+    """Set by a command that others outlive: called when the command alone is killed."""
 
     @property
     def files(self) -> DiskView:

@@ -126,7 +126,7 @@ def shape_environment(
 
 
 def _distribution(how: Distribution, plane_size: int) -> dict[str, str]:
-    """Return what tells how tasks were asked to be dealt to nodes; nothing if nobody asked."""
+    """Return what tells how tasks were asked to be dealt to nodes; nothing if they were not."""
     if how is Distribution.UNKNOWN:
         return {}
     env = {"SLURM_DISTRIBUTION": how.name.lower()}
@@ -268,7 +268,7 @@ def srun_environment(pid: int, options: Mapping[str, Any]) -> dict[str, str]:
 
 _FIRST_PORT: Final = 32768
 _PORTS: Final = 28232
-"""Where Linux takes the ports of whoever needs some port."""
+"""Where Linux takes a port for a process that needs any."""
 
 
 def task_environment(rank: int, procid: int, pid: int, nodeid: int) -> dict[str, str]:

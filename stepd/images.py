@@ -50,7 +50,7 @@ class Images:
 
     def __init__(self, spec: ImagesSpec, *, kernel: Kernel, disk: Disk, enabled: bool) -> None:
         self.enabled = enabled
-        """Whether there are checkpoints at all; without them nobody keeps journals."""
+        """Whether there are checkpoints at all; without them no journals are kept."""
 
         self._kernel = kernel
         self._disk = disk
@@ -214,7 +214,7 @@ def _make_directory(files: DiskView, path: str) -> None:
 
 @attrs.frozen
 class _Waking:
-    """Wakes whoever writes the image of a task that ends."""
+    """Wakes the writer of the image of a task that ends."""
 
     kernel: Kernel
     thread: Thread

@@ -142,7 +142,7 @@ class StepDaemon:
         """The user of a batch script knows that it is ended."""
 
         self._there = there
-        """Told once: the daemon has set itself up, or has died. Then there is nobody to tell."""
+        """Told once: the daemon has set itself up, or has died. Then there is no slurmd to tell."""
 
         process.stepd = StepServices(site, work, self.tasks, self._name)
         self._files = BatchFiles(site, process, work)
@@ -167,7 +167,7 @@ class StepDaemon:
                 await self._reports.complete_step()
                 await self._let_srun_hear()
             finally:
-                # Should the node crash nobody else may tell srun: for slurmctld the step is over.
+                # Should the node crash no daemon may tell srun: for slurmctld the step is over.
                 self._srun.hang_up()
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):

@@ -125,7 +125,7 @@ class Input:
 
 
 def _nobody() -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 class Programs:

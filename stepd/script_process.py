@@ -1,8 +1,8 @@
 """Scripts that daemons start: each in a process of its own, as an event of the trace.
 
 slurmd, slurmctld, step daemons, tasks and srun all start their prologs and epilogs here, and
-slurmctld what its burst buffer plugins run. What a script writes goes nowhere unless whoever starts
-it listens.
+slurmctld what its burst buffer plugins run. What a script writes goes nowhere unless the caller
+listens.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ class ScriptProcess:
     """Called when it begins to do something."""
 
     at_end: Callable[[int], None] | None = None
-    """Called with the wait status before anybody else learns of it."""
+    """Called with the wait status before any other process learns of it."""
 
     status: int = -1
     """The wait status; -1 while it runs."""
@@ -117,7 +117,7 @@ class ScriptProcess:
 
     def _note_enter(self, process: Process) -> None:
         trace = self.site.trace
-        # Known beforehand, should somebody be killed upon that event.
+        # Known beforehand, should a process be killed upon that event.
         process.cause = self._enter = trace.seq + len(trace.open_calls) + 1
         cause = process.begun
         trace.note("script", self.name, process, phase="enter", args=self._shown(), cause=cause)
@@ -228,7 +228,7 @@ class ScriptProcess:
     async def _run_answer(self, answer: ScriptMain, process: Process, lingers: bool) -> None:
         thread = self.site.kernel.current
         assert thread is not None
-        # It keeps a run alive only if whoever waits for it does.
+        # It keeps a run alive only if the process that waits for it does.
         thread.lingers = lingers
         call = ScriptCall(
             site=self.site,

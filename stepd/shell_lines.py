@@ -1,4 +1,4 @@
-"""Shell lines that code of ours runs for somebody: what ``system`` and ``popen`` of C do.
+"""Shell lines that our code runs for a plugin or a person: what ``system`` and ``popen`` of C do.
 
 A Lua script's ``os.execute`` and ``io.popen`` come here. The line is read and run as a batch script
 is (docs/scripts.md), in a process of its own, in virtual time.

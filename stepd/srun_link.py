@@ -38,7 +38,7 @@ _ANSWERED: Final = (ResponseLaunchTasks, MessageTaskExit)
 
 
 class SrunLink:
-    """The way to the srun of a step; a batch script has none, and nobody is told."""
+    """The way to the srun of a step; a batch script has none, and no srun is told."""
 
     def __init__(
         self, site: Site, process: Process, mailbox: Mailbox, srun: Mailbox | None, work: StepWork

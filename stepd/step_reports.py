@@ -54,7 +54,7 @@ class StepReports:
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
     def close(self) -> None:
-        """Let go of whoever serves requests, so that neither waits for the collector."""
+        """Let go of the server of requests, so that neither waits for the collector."""
         self._serve = _ignore
 
     async def complete_batch(self, rc: int, *, has_output: bool = True) -> None:
@@ -181,4 +181,4 @@ class StepReports:
 
 
 def _ignore(_: Envelope) -> None:
-    """Stand in for whoever has served requests."""
+    """Stand in for the server of requests."""

@@ -105,7 +105,7 @@ class Streams:
         return OpenText(number=number)
 
     def pipe(self) -> tuple[PipeEnd, PipeEnd]:
-        """Return the ends of a new pipe, which nobody holds yet."""
+        """Return the ends of a new pipe, which no process holds yet."""
         number = self._number()
         self._pipes[number] = _Pipe()
         return PipeEnd(number=number, reads=True), PipeEnd(number=number, reads=False)
@@ -217,7 +217,7 @@ class Streams:
             self._wake(pipe)
 
     def write(self, stream: Stream, text: str, files: DiskView) -> str:
-        """Write a text whole; return what stood in the way: `BROKEN` for a pipe nobody reads."""
+        """Write a text whole; return what stood in the way: `BROKEN` for a pipe without reader."""
         self.written += len(text)
         if self.written > WRITTEN_CHARACTERS and stream != _ERRORS:
             return f"the processes of this script have written {WRITTEN_CHARACTERS} characters"
@@ -243,7 +243,7 @@ class Streams:
         return ""
 
     def is_full(self, end: PipeEnd) -> bool:
-        """Return whether whoever wrote to a pipe has to wait."""
+        """Return whether the process that wrote to a pipe has to wait."""
         pipe = self._pipes[end.number]
         return pipe.length > PIPE_CHARACTERS and pipe.readers > 0
 

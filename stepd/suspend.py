@@ -37,7 +37,7 @@ class TasksSignalled:
 class Suspender:
     """Stops the tasks of a step, and lets them go on; one request at a time.
 
-    Tasks are saved in the same thread, so that nobody stops them in the middle of it.
+    Tasks are saved in the same thread, so that they are not stopped in the middle of it.
     """
 
     def __init__(

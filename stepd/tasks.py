@@ -16,7 +16,7 @@ from simctl.stepd.stopping import pause, take_signal, unpause
 
 
 def nobody() -> None:
-    """Stand in where nobody wants to know."""
+    """Stand in where no caller wants to know."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -87,7 +87,7 @@ class Task:
         process = self.process
         process.cause = process.table.trace.process(process, "signal", number)
         if self.ended:
-            # Somebody has killed it upon that very signal.
+            # A fault has killed it upon that very signal.
             return
         if self.prolog is not None:
             self.prolog.signal(number)

@@ -350,7 +350,7 @@ class Site:
     """The user may make and destroy persistent buffers."""
 
     max_nodes: int | None = None
-    """How many nodes the job has at most; None if nobody said."""
+    """How many nodes the job has at most; None if the user did not say."""
 
     zero_nodes: bool = False
     pools: tuple[str, ...] | None = None

@@ -189,8 +189,8 @@ class Books:
     def named_ready(self, bb: BbJob) -> bool:
         """Return whether the persistent buffers that a job uses or destroys let it go on.
 
-        One it uses must be there, unless it makes it itself; one it destroys must be in nobody
-        else's use, and not about to be made.
+        One it uses must be there, unless it makes it itself; one it destroys must not be
+        in another job's use, nor about to be made.
         """
         own = {each.name for each in bb.request.creates}
         for name in bb.request.uses:

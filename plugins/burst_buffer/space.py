@@ -156,7 +156,7 @@ def to_give_way(staging: Iterable[tuple[int, Alloc]], start_s: int, lacking: int
 
     Args:
         staging: Such buffers, each with the expected start of its job, 0 for not known.
-        start_s: The expected start of the candidate; if it is not known nobody gives way.
+        start_s: The expected start of the candidate; if it is not known no job gives way.
         lacking: How much the candidate lacks.
 
     Returns:

@@ -30,7 +30,7 @@ _SIGTERM: Final = 15
 
 @attrs.frozen(kw_only=True)
 class Order:
-    """A checkpoint that somebody has asked for: what, where it runs, and where images go."""
+    """A checkpoint that was asked for: what, where it runs, and where images go."""
 
     job_id: int
     step_id: int

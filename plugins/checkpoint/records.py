@@ -80,7 +80,7 @@ class CheckRecord:
             self.interrupted()
 
     def interrupted(self) -> None:
-        """Forget an operation that nobody waits for any more."""
+        """Forget an operation that no caller waits for any more."""
         self.time_stamp = 0
         self.note(errno.EINTR, INTERRUPTED)
 

@@ -1,7 +1,7 @@
 """What Slurm tells of an option to a cli_filter.lua: a text of its own making, given or not.
 
 Slurm reads what is typed into numbers and flags, and writes them out again when a script asks. So
-an option that nobody gave has the text of its default, and one that the command lacks says so.
+an option that was not given has the text of its default, and one that the command lacks says so.
 """
 
 import re
@@ -35,7 +35,7 @@ _DEFAULTS: Final[Mapping[str, str | None]] = {
     "mail-type": "NONE",
     "profile": "NotSet",
 }
-"""The texts of options that nobody gave; the others are nil."""
+"""The texts of options that were not given; the others are nil."""
 
 _OWN: Final[Mapping[tuple[str, ...], Mapping[str, str | None]]] = {
     ("sbatch",): {
@@ -57,13 +57,13 @@ _OWN: Final[Mapping[tuple[str, ...], Mapping[str, str | None]]] = {
     ("sbatch", "srun"): {**_each("export propagate", None), "test-only": "unset"},
     ("salloc", "sbatch"): {"wait-all-nodes": "65534"},
 }
-"""Options that only some commands have, and their texts there where nobody gave them."""
+"""Options that only some commands have, and their texts there where they were not given."""
 
 _MEMORY: Final = re.compile(r"(\d{1,12})([kmgtp]?)b?", re.ASCII | re.IGNORECASE)
 
 
 def default(name: str, command: str) -> str | None:
-    """Return the text of an option that nobody gave; None for nil."""
+    """Return the text of an option that was not given; None for nil."""
     for commands, texts in _OWN.items():
         if name in texts:
             return texts[name] if command in commands else ELSEWHERE

@@ -382,7 +382,7 @@ _NAMES: Final = {
 
 
 def _record_encoder(name: str, at: int, described: Records) -> _Encoder:
-    """Return what writes a record of Slurm's own: laid out, or one that nobody may look into."""
+    """Return what writes a record of Slurm's own: laid out, or one not to be looked into."""
     kind = described.structure(*_NAMES[name])
 
     def write(_: CompiledPlugin, values: tuple[Any, ...]) -> bytes:

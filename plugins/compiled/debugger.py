@@ -42,7 +42,7 @@ def stop_before(function: str) -> None:
 
 
 def left_over() -> str:
-    """Return the function that nobody has called, empty for none, and stop nowhere any more."""
+    """Return the function that was not called, empty for none, and stop nowhere any more."""
     function, Stop.function = Stop.function, ""
     return function
 
@@ -73,7 +73,7 @@ def _interruptible() -> Iterator[list[int]]:
     before = signal.getsignal(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
-    except ValueError:  # outside the main thread nobody is interrupted
+    except ValueError:  # outside the main thread no signal interrupts
         yield noted
         return
     try:

@@ -149,7 +149,7 @@ class Channel:
             self.kill()
             raise DiedError(str(error), signal.SIGKILL) from None
         except BaseException:
-            # Somebody at the keyboard: what comes now is no answer to anything else.
+            # A person at the keyboard: what comes now is no answer to anything else.
             self.kill()
             raise
         self._rest = data[length:]
@@ -164,7 +164,7 @@ class Channel:
                 data = os.read(self._fd, _READ_BYTES)
             except BlockingIOError:
                 if not waited_s or is_traced(self.real_pid):
-                    # Whoever steps through a call may take as long as it takes.
+                    # A person who steps through a call may take as long as it takes.
                     self._began_s = processor_time_s(self.real_pid)
                     waited_s = 0
                 waited_s += 1

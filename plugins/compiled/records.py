@@ -103,7 +103,7 @@ _BLOCK: Final = 2
 
 
 def _dealt(nodes: int, tasks: int, cyclic: int) -> list[range]:
-    """Return the ranks of each node's tasks where nobody says: round the nodes, or as they come."""
+    """Return the ranks of each node's tasks by default: round the nodes, or as they come."""
     if cyclic:
         return [range(node, tasks, nodes) for node in range(nodes)]
     ends = [tasks * node // nodes for node in range(nodes + 1)]

@@ -131,7 +131,7 @@ class DescFields:
     def put(self, name: Any, value: Any) -> str | None:
         """Set a field; return what Lua's error is to say, if it cannot be.
 
-        One that is not there, or not to be written, is logged by whoever called.
+        One that is not there, or not to be written, is logged by the caller.
         """
         if name in _TEXTS:
             return self._put_text(_TEXTS[name], value)

@@ -214,7 +214,7 @@ function print(...)
   host.print('stdout', concat(out, '\t') .. '\n')
 end
 
--- Time. Somebody who keeps asking for it waits for it to go on.
+-- Time. A script that keeps asking for it waits for it to go on.
 local asked, asked_at = 0, -1
 local function clock(resolution)
   local now = host.now()

@@ -177,7 +177,7 @@ class Machine:
         return kind, found.size, mode, int(self.epoch_s + now()), found.uid, found.uid
 
     def tmpname(self) -> str:
-        """Return a name for a file of nobody else's."""
+        """Return a name for a file that no other process has."""
         self._temporary += 1
         return f"/tmp/lua_{self.pid()}_{self._temporary}"
 
@@ -268,7 +268,7 @@ class Machine:
             _LEVELS.get(level, log.debug)(f"lua: {text[:_LONGEST_TEXT]}")
 
     def print(self, where: str, held: str) -> None:
-        """Write to standard output or standard error, which daemons have nobody read."""
+        """Write to standard output or standard error, which no process reads of daemons."""
         if self.printed is not None:
             self.printed(where, held.encode("latin-1").decode(errors="replace"))
 

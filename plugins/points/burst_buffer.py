@@ -48,12 +48,12 @@ def bb_p_load_state(init_config: bool) -> int:
     returns=Returns.ERRNO,
     on_error=OnError.ANSWERED,
     often="once a request (`scontrol show burst`)",
-    failure="whoever asked gets the error number",
+    failure="the client gets the error number",
     versions=_ALL,
     glossary=_GLOSSARY,
 )
 def bb_p_state_pack(uid: int, buffer: Any, protocol_version: int) -> int:
-    """Pack the state for whoever asks to see it."""
+    """Pack the state for a client that asks to see it."""
     raise AssertionError
 
 
@@ -122,7 +122,7 @@ def bb_p_job_validate(job_desc: Any, submit_uid: int) -> int:
     on_error=OnError.REFUSE_JOB,
     often="once a job, and once for each task split out of an array",
     failure=(
-        "the job is gone, its number used up; error number and text go to whoever submitted. Of a "
+        "the job is gone, its number used up; error number and text go to the client. Of a "
         "split task nothing comes of it"
     ),
     locks=_JOB_LOCKS,
@@ -354,7 +354,7 @@ def bb_p_xlate_bb_2_tres_str(burst_buffer: str) -> str | None:
     returns=Returns.TEXT,
     on_error=OnError.ANSWERED,
     often="once a request (`scontrol show bbstat`)",
-    failure="whoever asked gets the error number",
+    failure="the client gets the error number",
     versions="17.11 to today; not in the guide; uid and gid from 21.08 on",
     glossary=_GLOSSARY,
     optional=True,

@@ -135,9 +135,9 @@ def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
         "once a request, for a job without script once for each running step; once an interval for "
         "periodic checkpoints"
     ),
-    failure="whoever asked gets -1 and the error number; a periodic checkpoint is left out",
+    failure="the client gets -1 and the error number; a periodic checkpoint is left out",
     locks="job write, node read",
-    modern_failure="whoever asked gets the error number; a periodic checkpoint is left out",
+    modern_failure="the client gets the error number; a periodic checkpoint is left out",
     versions=_ALL,
     glossary=_GLOSSARY,
     job_id="in: the job",
@@ -161,7 +161,7 @@ def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
 def slurm_ckpt_op(
     job_id: int, step_id: int, step_ptr: Any, op: int, data: int, image_dir: str
 ) -> Any:
-    """Perform a checkpoint operation on a step or a batch job, when somebody asks for it."""
+    """Perform a checkpoint operation on a step or a batch job, when a client asks for it."""
     raise AssertionError
 
 
@@ -175,7 +175,7 @@ def slurm_ckpt_op(
     returns=Returns.INT,
     on_error=OnError.ANSWERED,
     often="once a report (REQUEST_CHECKPOINT_COMP)",
-    failure="whoever reported gets -1 and the error number",
+    failure="the sender of the report gets -1 and the error number",
     locks="job read, although it changes records",
     versions=_ALL,
     glossary=_GLOSSARY,
@@ -183,7 +183,7 @@ def slurm_ckpt_op(
     event_time="in: when the operation began, in seconds since the epoch",
 )
 def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: str) -> int:
-    """Note that a checkpoint operation is complete, when somebody reports it."""
+    """Note that a checkpoint operation is complete, when a task or helper reports it."""
     raise AssertionError
 
 
@@ -197,7 +197,7 @@ def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: 
     returns=Returns.INT,
     on_error=OnError.ANSWERED,
     often="once a report (REQUEST_CHECKPOINT_TASK_COMP)",
-    failure="whoever reported gets -1 and the error number",
+    failure="the sender of the report gets -1 and the error number",
     locks="job read, although it changes records",
     versions=_ALL,
     glossary=_GLOSSARY,
@@ -209,7 +209,7 @@ def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: 
 def slurm_ckpt_task_comp(
     step_ptr: Any, task_id: int, event_time: int, error_code: int, error_msg: str
 ) -> int:
-    """Note that one task is done with a checkpoint operation, when somebody reports it."""
+    """Note that one task is done with a checkpoint operation, when it is reported."""
     raise AssertionError
 
 
@@ -247,7 +247,7 @@ def slurm_ckpt_stepd_prefork(slurmd_job: Any) -> int:
         "once a request (REQUEST_CHECKPOINT_TASKS) that reaches the step daemon, unless another of "
         "the same second did"
     ),
-    failure="whoever asked gets ESLURMD_JOB_NOTRUNNING (4027)",
+    failure="the client gets ESLURMD_JOB_NOTRUNNING (4027)",
     versions=_BLCR,
     glossary=_GLOSSARY,
 )

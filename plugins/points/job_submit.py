@@ -46,7 +46,7 @@ def job_submit(job_desc: Any, submit_uid: int) -> int:
     returns=Returns.ERRNO,
     on_error=OnError.ANSWERED,
     often="once a job that `scontrol update`, hold or release changes",
-    failure="nothing is changed, and whoever asked gets the error number",
+    failure="nothing is changed, and the client gets the error number",
     locks=_LOCKS,
     versions=_VERSIONS,
     glossary=_GLOSSARY,

@@ -41,7 +41,7 @@ _PROCESSES: Final = {
 }
 
 _BLOCKS: Final = {
-    "slurmctld": "slurmctld, which answers nobody else until the call returns",
+    "slurmctld": "slurmctld, which answers no other client until the call returns",
     "slurmd": "this node's slurmd, which handles its messages one after another",
     "manager": "this step daemon, and signals to the step",
     "session": "this step daemon, and signals to the step",
@@ -129,7 +129,7 @@ def _returns(point: Point) -> str:
 def _blocked(point: Point) -> str:
     parts = list(dict.fromkeys(_BLOCKS[role] for role in (*point.guide, *point.modern)))
     if point.locks:
-        parts.append(f"in real Slurm, whoever needs slurmctld's locks: {point.locks}")
+        parts.append(f"in real Slurm, threads that need slurmctld's locks: {point.locks}")
     return "; ".join(parts)
 
 

@@ -167,7 +167,7 @@ def switch_p_job_step_allocated(switch_job: Any, nodelist: str) -> int:
     returns=Returns.INT,
     on_error=OnError.ANSWERED,
     often="once a step and request to suspend its job, also where the job is suspended already",
-    failure="the job runs on, and whoever asked gets the error",
+    failure="the job runs on, and the client gets the error",
     locks=_STEP_LOCKS,
     versions=_SINCE_2_3,
     glossary=_GLOSSARY,

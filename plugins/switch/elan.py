@@ -161,7 +161,7 @@ class SwitchElan(SwitchPlugin):
                 return number
 
     def _free_contexts(self, count: int, low_node: int, high_node: int) -> int:
-        """Return the lowest run of *count* contexts that nobody has on any of the nodes."""
+        """Return the lowest run of *count* contexts that no step has on any of the nodes."""
         taken = sorted(
             (each.low_context, each.high_context)
             for each in self._live.values()

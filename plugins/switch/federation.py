@@ -128,7 +128,7 @@ class SwitchFederation(SwitchPlugin):
     # Node state.
 
     def switch_p_clear_node_state(self) -> None:
-        """Unload every window on the node, whoever left it loaded."""
+        """Unload every window on the node, whichever step left it loaded."""
         for adapter in Settings.here().adapters:
             cleaned = Driver().clean(adapter)
             if cleaned:
@@ -439,7 +439,7 @@ def _take(node: FedNodeInfo, adapter: str, task: int, place: int, key: int) -> E
 
 
 def _recall(node: FedNodeInfo, info: FedJobInfo) -> None:
-    """Take the windows on a node that a step has, as far as nobody else has them."""
+    """Take the windows on a node that a step has, as far as no other step has them."""
     free = {
         (adapter.name, window.id): window
         for adapter in node.adapters

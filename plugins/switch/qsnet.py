@@ -193,7 +193,7 @@ _HIGHEST_ID: Final = 0xFFFF
 
 
 def _read(lines: str) -> dict[str, int]:
-    """Return the id of each host that the file names; what cannot be understood names nobody."""
+    """Return the id of each host that the file names; what cannot be understood names no host."""
     ids: dict[str, int] = {}
     for line in lines.splitlines():
         words = line.partition("#")[0].split()

@@ -12,7 +12,7 @@ import attrs
 from simctl.plugin import Buf, SlurmError, disk, errno
 
 NO_MAGIC: Final = 0
-"""The magic number of a record that was released: whoever uses it after that is told."""
+"""The magic number of a record that was released: a plugin that uses it after that is told."""
 
 _T = TypeVar("_T")
 

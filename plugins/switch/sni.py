@@ -2,7 +2,7 @@
 
 A window belongs to the adapter, not to the process that loaded it: job_init of one process loads
 it, postfini of another unloads it. Adapters have power of their own: a window that was loaded when
-its node crashed is loaded still when the node is back, until somebody cleans it.
+its node crashed is loaded still when the node is back, until an operator cleans it.
 """
 
 import zlib
@@ -119,7 +119,7 @@ class Driver:
             self._keep(adapter, windows)
 
     def clean(self, adapter: str) -> list[int]:
-        """Unload all windows of an adapter, whoever has them; return which were loaded."""
+        """Unload all windows of an adapter, whichever step has them; return which were loaded."""
         try:
             windows = self.loaded(adapter)
         except SlurmError:

@@ -21,7 +21,7 @@ async def ask(
     """Send a request from a process and return the answer.
 
     Raises:
-        SlurmError: Nobody can be reached there, or none answers within *wait_s* seconds, 0 for
+        SlurmError: No daemon can be reached there, or none answers within *wait_s* seconds, 0 for
             MessageTimeout.
     """
     box = _box(process)
@@ -35,7 +35,7 @@ async def ask(
 async def ask_slurmctld(process: Process, request: Message) -> Message:
     """Send slurmctld a request from a process and return the answer.
 
-    If nobody is there it is tried each second for MessageTimeout.
+    If no daemon is there it is tried each second for MessageTimeout.
 
     Raises:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.

@@ -128,7 +128,7 @@ async def tasks(
     """Have the slurmds of *nodelist* save a step's tasks; return when all have, or have failed.
 
     slurmctld is not asked. Each node has *max_wait* seconds, 0 for MessageTimeout; the error of the
-    last node that has one counts. Without a node nobody can save anything: EINVAL.
+    last node that has one counts. Without a node nothing can be saved: EINVAL.
     """
     nodes = expand(nodelist)
     if not nodes:

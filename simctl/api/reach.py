@@ -12,7 +12,7 @@ from simctl.kernel.procs import Process
 from simctl.wire.conf.slurm_conf import SlurmConf
 
 People = Callable[[int | None, str], tuple[str, int, int, str] | None]
-"""Returns the name, uid, gid and home directory of who has a uid, or a name; None for nobody."""
+"""Returns the name, uid, gid and home directory of a user, by uid or name; else None."""
 
 
 @attrs.frozen(kw_only=True)

@@ -35,14 +35,14 @@ class Rpc:
 
     Requests are made as the calling process's user, and answered in virtual time. A plugin that
     asks slurmctld from inside slurmctld's own call waits for itself, until MessageTimeout (10 s)
-    ends it: the daemon answers nobody while its plugin has not returned. From a thread of the
+    ends it: the daemon answers no client while its plugin has not returned. From a thread of the
     plugin (`start`) the same request is answered.
     """
 
     async def slurm_ping(self, node: str = "") -> None:
         """Ask slurmctld, or slurmd on *node*, whether it is there.
 
-        Slurmd answers root and SlurmUser alone; anybody else gets ESLURM_USER_ID_MISSING.
+        Slurmd answers root and SlurmUser alone; another user gets ESLURM_USER_ID_MISSING.
         """
         if not node:
             _check(await ask_slurmctld(caller("rpc"), RequestPing()))

@@ -326,7 +326,7 @@ class Slurmctld:
         return _services("uid_of()").uid_of(user)
 
     def user_name(self, uid: int) -> str:
-        """Return the name of a user, or the number where nobody has it."""
+        """Return the name of a user, or the number where no user has it."""
         return _services("user_name()").user_name(uid)
 
     def is_operator(self, uid: int) -> bool:

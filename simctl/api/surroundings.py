@@ -180,13 +180,13 @@ class Event:
         return self._set
 
     def set(self) -> None:
-        """Set it, and let everybody go on who waits for it, each in a turn."""
+        """Set it, and let all threads go on that wait for it, each in a turn."""
         self._set = True
         if self._waiting:
             self._release(caller("Event").table.kernel)
 
     def _release(self, kernel: Kernel) -> None:
-        """Let everybody go on who waits."""
+        """Let all threads go on that wait."""
         waiting, self._waiting = self._waiting, []
         for thread in waiting:
             kernel.wake(thread)
@@ -213,7 +213,7 @@ class Event:
         return self._set
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return what a fork has: the flag, and nobody who waits."""
+        """Return what a fork has: the flag, and no thread that waits."""
         copied = type(self)()
         copied._set = self._set
         return copied
@@ -430,7 +430,7 @@ class Log:
     """Writes into the run's trace, as events of kind `log` and name `plugin_log`."""
 
     def debug(self, text: str, **values: object) -> None:
-        """Log what only somebody who looks for it wants to know."""
+        """Log what only a reader who looks for it wants to know."""
         self._write("debug", text, values)
 
     def info(self, text: str, **values: object) -> None:

@@ -18,7 +18,7 @@ from simctl.wire.ids import SECOND
 
 @attrs.define(eq=False)
 class Stage:
-    """A stage under way, which somebody may stop."""
+    """A stage under way, which a plugin may stop."""
 
     thread: Thread
     stopped: bool = False
@@ -120,7 +120,7 @@ class Storage:
             self.kernel.wake(stage.thread)
 
     def size_of(self, path: str) -> int:
-        """Return the bytes of what is staged from or to a path; -1 if nobody knows."""
+        """Return the bytes of what is staged from or to a path; -1 if that is not known."""
         given = self._data.get(path, self._data.get(path.rstrip("/")))
         if given is not None:
             return given

@@ -1,4 +1,4 @@
-"""What commands would refuse of their own options, before anybody is asked: for `simctl check`."""
+"""What commands would refuse of their own options, before they ask a daemon: for `simctl check`."""
 
 import difflib
 from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ _PINGS_PER_TIMEOUT: Final = 3
 class Backup:
     """slurmctld in standby on a host of its own; only pings that are not answered are simulated.
 
-    Nobody asks it anything before slurmctld goes or a link is cut: from then on it listens.
+    No client asks it anything before slurmctld goes or a link is cut: from then on it listens.
     """
 
     def __init__(self, daemons: Daemons, host: Host, *, uid: int) -> None:

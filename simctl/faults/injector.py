@@ -57,7 +57,7 @@ class FaultInjector:
             host = Host(name=conf.backup_controller, node=None)
             self.backup = Backup(daemons, host, uid=daemons.ctld.process.uid)
         self.missed: list[str] = []
-        """The faults that met nobody, each with the reason."""
+        """The faults that met no target, each with the reason."""
         self._links = Links(self._fabric)
         self._seed = seed
         self._struck = 0
@@ -90,7 +90,7 @@ class FaultInjector:
             self._deeds[_kind(entry.fault)](entry.fault, entry.text)
 
     def _miss(self, text: str, why: str) -> None:
-        """Tell that a fault has met nobody: nothing comes of it."""
+        """Tell that a fault has met no target: nothing comes of it."""
         self._trace.note("log", "fault_met_nobody", args={"fault": text, "why": why})
         self.missed.append(f"{text}: {why}")
 
@@ -171,7 +171,7 @@ class FaultInjector:
     # slurmctld.
 
     def _restart(self, fault: Restart[ControllerTarget], _: str) -> None:
-        """Let slurmctld stop and start again; until then nobody can connect to it."""
+        """Let slurmctld stop and start again; until then no client can connect to it."""
         again_us = self._kernel.now_us + fault.for_us
         self.stop_controller(again_us)
         self._kernel.call_at(again_us, lambda _: self.start_controller(), None)
@@ -200,7 +200,7 @@ class FaultInjector:
             backup.start()
 
     def _is_there(self, host: str, text: str) -> bool:
-        """Return whether slurmctld runs on a host; if not, the fault meets nobody."""
+        """Return whether slurmctld runs on a host; if not, the fault meets no target."""
         ctld = self._daemons.ctld
         there = ctld.mailbox.open and ctld.process.host.name == host
         if not there:
@@ -217,7 +217,7 @@ class FaultInjector:
             self._miss(text, "it does not run")
 
     def stop_controller(self, until_us: int = NEVER_US) -> None:
-        """Let slurmctld stop in good order; from now on nobody can connect to it."""
+        """Let slurmctld stop in good order; from now on no client can connect to it."""
         ctld = self._daemons.ctld
         if not ctld.mailbox.open:
             return

@@ -22,7 +22,7 @@ from simctl.stepd.suspend import TasksSignalled
 
 
 class NodeInjector:
-    """Lets faults of single daemons of nodes happen; *missed* is told of one that meets nobody."""
+    """Lets faults of daemons of nodes happen; *missed* is told of one that meets no target."""
 
     def __init__(self, daemons: Daemons, missed: Callable[[str, str], None]) -> None:
         self._daemons = daemons
@@ -57,7 +57,7 @@ class NodeInjector:
             self.end_slurmd(slurmd)
 
     def end_slurmd(self, slurmd: Slurmd) -> None:
-        """Let a slurmd end at once; nobody is told."""
+        """Let a slurmd end at once, without a word to slurmctld."""
         self._silent(slurmd.host.name)
         slurmd.die()
 
@@ -68,7 +68,7 @@ class NodeInjector:
             slurmd.shut_down()
 
     def _silent(self, node: str) -> None:
-        """Note since when nobody answers on a node, and have it found out."""
+        """Note since when no daemon answers on a node, and have it found out."""
         self._daemons.site.fabric.down_since_us[node] = self._kernel.now_us
         watch_unreachable(self._daemons.ctld)
 

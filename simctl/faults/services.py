@@ -8,7 +8,7 @@ from simctl.scenario.faults import AccountingFault, PreemptFault
 
 
 class ServiceInjector:
-    """Lets slurmdbd fail, and jobs give way; *miss* is told of a fault that meets nobody."""
+    """Lets slurmdbd fail, and jobs give way; *miss* is told of a fault that meets no target."""
 
     def __init__(self, daemons: Daemons, miss: Callable[[str, str], None]) -> None:
         self._daemons = daemons

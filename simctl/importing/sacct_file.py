@@ -165,7 +165,7 @@ def _jobs(found: Found, rows: list[Row], with_steps: set[str]) -> list[Job]:
             runs[-1].append(row)
         else:
             runs.append([row])
-    # Without Slurm's lines of steps nobody knows which jobs had any.
+    # Without Slurm's lines of steps it is not known which jobs had any.
     know = found.steps > 0
     jobs = [
         Job(runs=tuple(each), has_steps=not know or _name(each[0]) in with_steps)

@@ -15,7 +15,7 @@ _TASK: Final = '"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"'
 
 
 def cancelled_from_outside(job: Job) -> bool:
-    """Return whether somebody else has to cancel a job: not its user, or before it could itself."""
+    """Return whether another than its user has to cancel a job, or before the job could itself."""
     row = job.last
     if row.state != "CANCELLED":
         return False
@@ -62,7 +62,7 @@ def _until(program: str, row: Row, end: str) -> list[str]:
 
 
 def _for_ever(row: Row) -> int:
-    """Return seconds within which somebody will have ended the run."""
+    """Return seconds within which a command or a limit will have ended the run."""
     limit_min = 0 if row.limit_min in (NO_VAL, INFINITE) else row.limit_min
     return max(row.elapsed_s, limit_min * 60) + 30 * _DAY_S
 

@@ -39,7 +39,7 @@ def needs_of(cause: int) -> tuple[int, ...]:
 
 
 _Subject = int | None
-"""A job, or nobody."""
+"""A job, or none."""
 
 
 @attrs.define
@@ -178,8 +178,8 @@ class Subjects:
     def _forget(self, now: int) -> None:
         """Forget whom old events were about: jobs that are gone; and threads that have ended.
 
-        An event that is forgotten counts as about somebody else, as nearly all do by then. What was
-        about nobody is remembered for longer: a timer may go back to it.
+        An event that is forgotten counts as about another job, as nearly all do by then. What was
+        about no job is remembered for longer: a timer may go back to it.
         """
         self._lines = {
             thread: line
@@ -210,7 +210,7 @@ class Subjects:
 
 
 _SOMEBODY: Final = -1
-"""Stands for a job that nobody asks about any more."""
+"""Stands for a job that is not asked about any more."""
 
 _WINDOW: Final = 20_000
 """How many events back it is remembered whom each was about, and how many forked processes."""
@@ -223,4 +223,4 @@ came so many jobs ago.
 """
 
 _LONGER: Final = 5
-"""How many times as far events about nobody are remembered."""
+"""How many times as far events about no job are remembered."""

@@ -2,7 +2,7 @@
 
 /home, /root, /shared and /scratch are one for all hosts; everything else is a host's own. Files
 have an owner and a mode, and what a process may not do is refused as an operating system refuses
-it. Groups are not simulated: who is not the owner is anybody else.
+it. Groups are not simulated: for a user who is not the owner the rights of others count.
 """
 
 import posixpath
@@ -143,7 +143,7 @@ class Disk:
     def own(self, path: str, uid: int, host: str = "", *, shared: bool = False) -> None:
         """Make a directory that belongs to *uid*, or give it to *uid*.
 
-        In one that is *shared* everybody may make files, as in /tmp.
+        In one that is *shared* all users may make files, as in /tmp.
         """
         self._make_parents(host, path, _ROOT)
         self._put_directory(host, path, _Directory(uid, 0o1777 if shared else 0o755))
@@ -151,7 +151,7 @@ class Disk:
     def set_up(
         self, host: str, path: str, *, uid: int, mode: int, data: bytes | None, is_dir: bool
     ) -> None:
-        """Let there be a file or a directory at a path, or neither, as somebody outside sees to."""
+        """Let there be a file or a directory at a path, or neither, as a person outside sees to."""
         if is_dir or data is not None:
             self._make_parents(host, path, _ROOT)
             entry = _Directory(uid, mode) if data is None else _File(data, uid, mode)
@@ -204,7 +204,7 @@ class Disk:
         """Write or append to a file, making it and its directories for *uid*.
 
         Raises:
-            OSError: The disk is full or read-only; not where somebody outside does it *by_hand*.
+            OSError: The disk is full or read-only; not where a person outside does it *by_hand*.
         """
         where = self.resolve(path, work_dir)
         if where == "/dev/null":
@@ -220,7 +220,7 @@ class Disk:
         new = text.encode()
         room = FILES_BYTES - self._held + (0 if append else len(found.data))
         if len(new) > room:
-            # A daemon that writes for somebody cannot fail; the end of the file says what is lost.
+            # A daemon that writes for a user cannot fail; the end of the file says what is lost.
             new = b"" if room < 0 else _NO_MORE
         self.count(len(new) - (0 if append else len(found.data)))
         if append:
@@ -239,7 +239,7 @@ class Disk:
         return self._held + more <= FILES_BYTES
 
     def place_file(self, host: str, path: str, data: bytes, uid: int) -> None:
-        """Put a file of *uid* at a path, as somebody outside does before a run."""
+        """Put a file of *uid* at a path, as a person outside does before a run."""
         self._files[_key(host, path)] = _File(data, uid, 0o600)
         self.count(len(data))
 
@@ -392,7 +392,7 @@ class Disk:
     def _put_directory(self, host: str, path: str, entry: _Directory) -> None:
         key = _key(host, path)
         if key in self._directories or path in _EVERYWHERE:
-            # It may be another's now. Where there was none, nobody has gone through it.
+            # It may be another's now. Where there was none, no path has gone through it.
             self._entered.clear()
         self._directories[key] = entry
 
@@ -413,7 +413,7 @@ class Disk:
     def keep(self, host: str, path: str, made: Callable[[], bytes]) -> None:
         """Let a file hold what *made* returns whenever that has changed since now, as root's.
 
-        It is as if it were written at each change, but it is made when somebody looks at it, and
+        It is as if it were written at each change, but it is made when it is looked at, and
         when it is settled. A disk that is full or read-only takes no changes.
         """
         kept = _Kept(host=host, path=path, made=made, last=made())

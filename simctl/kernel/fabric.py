@@ -55,7 +55,7 @@ class Reachable:
 
 @attrs.define(kw_only=True)
 class Away:
-    """An address where nobody receives for now; `until_us` is NEVER_US while nobody knows."""
+    """An address without a receiver for now; `until_us` is NEVER_US while the end is unknown."""
 
     until_us: int
     tried: "list[tuple[Mailbox, int, int]]" = attrs.field(factory=list)
@@ -258,7 +258,7 @@ class Mailbox(Receiver):
         return reader is not None and kernel.resume(reader)
 
     def _sift(self, batch: list[Envelope]) -> list[Envelope]:
-        """Lose what nobody takes in; return the rest, which there is while a daemon stops."""
+        """Lose what is not received; return the rest, which there is while a daemon stops."""
         if not self._hears_answers or not self.host.up:
             self._lose(batch)
             return []
@@ -272,7 +272,7 @@ class Mailbox(Receiver):
         return self._breaks and self.host.up
 
     def hears(self, message: Any) -> bool:
-        """Return whether an answer is still taken in where nobody can connect any more."""
+        """Return whether an answer is still received where no sender can connect any more."""
         return self._hears_answers and message.rpc == _ANSWER
 
     def _lose(self, batch: list[Envelope]) -> None:
@@ -307,7 +307,7 @@ class Mailbox(Receiver):
             envelope.sender.post(notice)
 
     def stop_listening(self) -> None:
-        """Let nobody connect any more; answers to requests of the process's own still come in."""
+        """Let no sender connect any more; answers to the process's own requests still come in."""
         self._kernel.touch(f"address {self.name}")
         self.listens = False
         self._hears_answers = self._breaks = True
@@ -373,7 +373,7 @@ class Fabric:
         """Whether a message may not get through, or not as it was sent."""
 
         self.swallowed = False
-        """Whether the last message was lost after a connection was made, which tells nobody."""
+        """Whether the last message was lost after a connection was made, unknown to its sender."""
 
         self.for_ever = False
         """Whether that is so for every such message."""
@@ -404,13 +404,13 @@ class Fabric:
     # Addresses whose process is away.
 
     def leave(self, name: str, until_us: int = NEVER_US) -> None:
-        """Let nobody receive at an address until its process is started again."""
+        """Let no process receive at an address until its process is started again."""
         self.kernel.touch(EVERYTHING)
         away = self.away.setdefault(name, Away(until_us=until_us))
         away.until_us = until_us
 
     def come_back(self, name: str) -> None:
-        """Note that somebody receives again at an address; who has tried in vain tries again."""
+        """Note that an address has a receiver again; senders that tried in vain try again."""
         self.kernel.touch(EVERYTHING)
         away = self.away.pop(name, None)
         for box, since_us, interval_us in away.tried if away is not None else ():
@@ -428,7 +428,7 @@ class Fabric:
     def cut(self, one: str, other: str, until_us: int = NEVER_US) -> None:
         """Let the link between two hosts carry nothing until a moment.
 
-        What is on its way arrives; from now on nobody can connect. A link that is cut already
+        What is on its way arrives; from now on no sender can connect. A link that is cut already
         stays so until the later of the two moments.
         """
         self.kernel.touch(EVERYTHING)
@@ -477,9 +477,9 @@ class Fabric:
 
         It is tried every second as long as an answer is waited for, and so on after each interval;
         a sender that did the first of that *rests*. Without *over_cuts* it is tried every second
-        only where nobody listens, and over a link that is cut just after each interval. The tries
+        only where no receiver is, and over a link that is cut just after each interval. The tries
         that are bound to fail change nothing, so that only the first that can succeed is made. If
-        nobody knows when a receiver comes back, *box* gets a notice (`Reachable`) at the first such
+        a receiver's return is not known, *box* gets a notice (`Reachable`) at the first such
         moment.
         """
         now_us = self.kernel.now_us
@@ -499,7 +499,7 @@ class Fabric:
         return max(self._next_of_tries(since_us, back_us, interval_us), now_us + 1)
 
     def _next_of_tries(self, since_us: int, back_us: int, interval_us: int) -> int:
-        """Return the first try at which somebody is there again who was not at *since_us*."""
+        """Return the first try at which a receiver is there again that was not at *since_us*."""
         tried_us = self.timeout_us - _TRY_US
         round_us = max(tried_us + interval_us, 1)
         rounds, late_us = divmod(max(0, back_us - since_us), round_us)
@@ -513,7 +513,7 @@ class Fabric:
         return to is not None and to.open and to.host.up and self.cut_between(host, to.host) is None
 
     def can_connect(self, sender: Process, to: Mailbox | None) -> bool:
-        """Return whether a process would find somebody who takes in what it sends."""
+        """Return whether a process would find a receiver for what it sends."""
         return self.reaches(sender.host, to) and not self.holds_back(sender, to)
 
     def answer_lost(self, request: Envelope, by: Mailbox, timeout_us: int) -> None:
@@ -528,7 +528,7 @@ class Fabric:
     def send(
         self, sender: Process, to: Mailbox | None, message: Traceable, reply_to: Mailbox
     ) -> bool:
-        """Send a message from *sender*; false when nobody can be reached there.
+        """Send a message from *sender*; false when the receiver cannot be reached.
 
         The receiver answers to *reply_to*. A host that is down swallows what was on its way.
         """
@@ -591,7 +591,7 @@ class Fabric:
         return self.kernel.now_us + self.latency_us + line.extra_us(message.rpc, to.name)
 
     def _look_at(self, to: Mailbox | None) -> None:
-        """Note that somebody sees whether an address can be reached.
+        """Note that a process sees whether an address can be reached.
 
         One that is not there yet may be by the time of any other turn.
         """

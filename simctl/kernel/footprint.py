@@ -54,7 +54,7 @@ class Steps:
         self.taken: list[Step] = []
         self._by_turn = [-1]
         self.numbers_matter = False
-        """Whether somebody looked at the number of a process."""
+        """Whether the number of a process was looked at."""
         self.orders_numbers = False
         """Whether the order in which processes are numbered counts as a difference."""
 

@@ -2,7 +2,7 @@
 
 A connection that was made once tells its sender nothing more. So the sender of a message that is
 lost waits for an answer in vain, and is told so when the time for one is over. An answer that comes
-later than that finds nobody.
+later than that finds no receiver.
 """
 
 import random
@@ -328,7 +328,7 @@ class Links:
             if (sent.to.open or sent.to.hears(sent.message)) and sent.to.host.up:
                 sent.to.deliver(sent.envelope(), self._kernel.now_us)
             else:
-                # Its sender learns as much by then: nobody is there any more.
+                # Its sender learns as much by then: the receiver is not there any more.
                 self._note("undeliverable", sent, sent.seq)
                 self._lose(sent)
 
@@ -374,7 +374,7 @@ class Links:
         self._kernel.call_at(sent.due_us + sent.held_us, give_up, None)
 
     def _copy(self, sent: _Sent, seq: int, due_us: int) -> None:
-        """Let a copy arrive on a connection of its own, on which nobody waits for an answer."""
+        """Let a copy arrive on a connection of its own, on which no sender waits for an answer."""
         if _answers(sent.message):
             self._kernel.call_at(due_us, lambda _: self._note("undeliverable", sent, seq), None)
         elif _is_replay(sent.sender, sent.to) or due_us - self._kernel.now_us > _VALID_US:

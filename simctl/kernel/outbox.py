@@ -9,7 +9,7 @@ class Outbox:
     """What one process has yet to send: the receiver is out of reach or away, or it was lost.
 
     `due_us` is when the next try can succeed: NEVER_US where nothing is kept, where the link is cut
-    for ever, and while nobody knows when the receiver is back: then a `Reachable` notice comes to
+    for ever, and while it is unknown when the receiver is back: then a `Reachable` notice comes to
     the mailbox. The owner of the outbox calls `flush` then. Without *over_cuts* a link that is cut
     is tried just after each interval.
     """
@@ -40,7 +40,7 @@ class Outbox:
         self.due_us = NEVER_US
 
     def send(self, to: Mailbox | None, message: Traceable) -> bool:
-        """Send a message, or keep it behind those that wait; false when nobody is there."""
+        """Send a message, or keep it behind those that wait; false without a receiver."""
         if self._kept:
             self.flush()
         if not self._kept and self._fabric.send(self._process, to, message, self._reply_to):
@@ -56,7 +56,7 @@ class Outbox:
         return True
 
     def flush(self) -> None:
-        """Send what is kept, as far as it gets through; what nobody waits for is dropped."""
+        """Send what is kept, as far as it gets through; what is not waited for is dropped."""
         fabric = self._fabric
         if self._waits_until_us > fabric.kernel.now_us:
             return

@@ -142,7 +142,7 @@ class _Running:
         return kept
 
     def abandon(self) -> None:
-        """Kill it unless it has ended; for when nobody waits any more."""
+        """Kill it unless it has ended; for when no process waits any more."""
         self._abandoned = True
         if not self._over and self._process is not None:
             self._kill()

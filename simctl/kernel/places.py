@@ -48,7 +48,7 @@ class Place:
 
 
 class Visitor(Protocol):
-    """Somebody who is led past every place of a run, and may do something there."""
+    """A visitor that is led past every place of a run, and may do something there."""
 
     def after_event(self, event: Event) -> None:
         """Look at an event that was recorded; its process has not gone on yet."""

@@ -83,7 +83,7 @@ class Memory:
     """What the plugins of a process keep, shared with its forks until one of them touches it.
 
     A fork only counts the holders up. The first holder to call a plugin takes a copy for itself, so
-    that nobody sees what another process wrote after the fork; a memory that holds nothing that
+    that no process sees what another wrote after the fork; a memory that holds nothing that
     could change is never copied at all. One that a plugin's own thread works in is copied at the
     fork itself: the thread goes on in it whatever the plugin is called for.
     """
@@ -137,7 +137,7 @@ _ROOMLESS: dict[type, bool] = {}
 
 
 def _is_stateless(instance: Any) -> bool:
-    """Return whether nothing can be stored in an instance, so that sharing it shows nobody."""
+    """Return whether nothing can be stored in an instance, so that sharing it shows nothing."""
     kind: type = type(instance)
     known = _ROOMLESS.get(kind)
     if known is None:
@@ -320,7 +320,7 @@ class Process:
         try:
             child.cause = child.begun = table.trace.process(self, "fork", child.pid)
         except Killed:
-            # Its parent was killed upon that very event: nobody knows the child.
+            # Its parent was killed upon that very event: no process knows the child.
             child.exit(SIGKILL)
             raise
         return child
@@ -336,7 +336,7 @@ class Process:
         try:
             self.cause = self.begun = self.table.trace.process(self, "exec", program)
         finally:
-            # Whoever has it do so may be killed upon that very event.
+            # The caller may be killed upon that very event.
             if self.threads:
                 self._end_other_threads()
             self.stepd = None

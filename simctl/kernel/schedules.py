@@ -1,6 +1,6 @@
 """Which of the turns that are due at one moment goes first, and how late messages are.
 
-First come, first served is the queue's own order and asks nobody. All other schedules choose: they
+First come, first served is the queue's own order, not a choice. All other schedules choose: they
 see every process's turns by themselves (no two share one), may have messages take longer than their
 link's latency, and may have others go first whenever a process is about to call a plugin.
 """
@@ -84,7 +84,7 @@ class Fifo:
     switches_at_calls: Final = False
 
     def choose(self, _: Line) -> int:
-        """Take the first; nobody asks."""
+        """Take the first; nothing is chosen."""
         return 0
 
     def extra_us(self, _: Line) -> int:

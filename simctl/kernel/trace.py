@@ -1,6 +1,6 @@
 """What happened, in order, with its causes: the one place where events are made.
 
-A trace numbers events also when nobody records them, so that a run counts the same with the trace
+A trace numbers events also when they are not recorded, so that a run counts the same with the trace
 off. Recorded events go to any number of sinks: a list in memory, a file, triggers.
 """
 
@@ -26,7 +26,7 @@ _PROCESS_ARG = {
 
 
 class Place(Protocol):
-    """Where somebody acts: a host."""
+    """Where a process acts: a host."""
 
     name: str
     node: str | None
@@ -152,7 +152,7 @@ class Trace:
                 self._record(event)
 
     def skip(self) -> int:
-        """Count an event that nobody records."""
+        """Count an event that is not recorded."""
         if self.open_calls:
             return self._number()
         self.seq = seq = self.seq + 1

@@ -550,17 +550,17 @@ class Kernel(trio.abc.Clock):
         yield _BLOCK
 
     def touch(self, what: str) -> None:
-        """Note, where somebody wants to know, that the turn under way changes something."""
+        """Note, where footprints are kept, that the turn under way changes something."""
         if self.line is not None and self.line.steps is not None:
             self.line.steps.touch(what)
 
     def look(self, what: str) -> None:
-        """Note, where somebody wants to know, that the turn under way looks at something."""
+        """Note, where footprints are kept, that the turn under way looks at something."""
         if self.line is not None and self.line.steps is not None:
             self.line.steps.look(what)
 
     def look_at_number(self) -> None:
-        """Note, where somebody wants to know, that the number of a process is looked at."""
+        """Note, where footprints are kept, that the number of a process is looked at."""
         if self.line is not None and self.line.steps is not None:
             self.line.steps.look_at_number()
 

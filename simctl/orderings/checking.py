@@ -73,7 +73,7 @@ class Report:
 
 
 def not_checked(why: str) -> Report:
-    """Return the report of a run that nobody held against the rules, and why."""
+    """Return the report of a run that was not held against the rules, and why."""
     return Report(checked=0, groups=0, broken=(), skipped=why)
 
 

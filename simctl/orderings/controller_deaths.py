@@ -149,7 +149,7 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
         return False
     jobs = _jobs_of(found.events)
     if jobs & run.once(_lost):
-        # Its id is given away again, maybe to somebody else's job.
+        # Its id is given away again, maybe to another user's job.
         return True
     if number not in CONTINUED:
         return False
@@ -170,7 +170,7 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
         return True
     before = min(event.seq for event in found.events)
     if number == _SUBMISSION and any(before < death.event.seq for death in dead):
-        # The id of a job that nobody has heard of is given away again.
+        # The id of a job that no client has heard of is given away again.
         return True
     return any(death.struck(found) for death in dead)
 
@@ -188,7 +188,7 @@ def _lost(run: Observed) -> frozenset[Any]:
 def _damages(run: Observed) -> list[Event]:
     """Return where a slurmctld found a state file damaged, or could not write it.
 
-    What it lacks is known to nobody.
+    What it lacks is known to no client.
     """
     return [
         event

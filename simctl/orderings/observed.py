@@ -421,7 +421,7 @@ def _submitters(run: Observed) -> Mapping[Any, Sequence[tuple[int, int | None]]]
         request = run.request_of(event)
         sending = sending_of(run, request) if request is not None else None
         if sending is not None and sending.name not in _ASKS_FOR_JOBS:
-            # It starts again from its images, whoever has asked for that.
+            # It starts again from its images, whichever user has asked for that.
             continue
         uid = sending.uid if sending is not None else UNSET
         shown = request is not None and uid not in (0, request.uid, UNSET)

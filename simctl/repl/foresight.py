@@ -2,7 +2,7 @@
 
 The process of the session is forked. The copy lets time go on without a person, until the job's
 record is gone or nothing more becomes of it, and sends back what happened on the way. Nothing
-has to be known about what the lifecycle does next: it is what happens if nobody types anything.
+has to be known about what the lifecycle does next: it is what happens if no more command is typed.
 """
 
 import contextlib
@@ -121,7 +121,7 @@ class _Sender(Front):
 
 
 def foresee(session: Session, job_id: int) -> Foreseen | None:
-    """Return what comes next for a job if nobody types anything; None in a copy.
+    """Return what comes next for a job if no more command is typed; None in a copy.
 
     A copy that breaks, or takes too long, has seen nothing; `why` says so.
     """

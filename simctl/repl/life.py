@@ -54,7 +54,7 @@ class Stage:
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether somebody has done a part of it, and not all."""
+        """Return whether a node has done a part of it, and not all."""
         return any(row.done and row.ahead for row in self.rows.values())
 
     def drawn(self) -> list[Row]:

@@ -1,7 +1,7 @@
 """What a session has seen, found quickly: events by job and by name, and what processes run.
 
 The index is made when something first asks for it and caught up with later, so that a run that
-nobody asks about pays nothing.
+is not asked about costs nothing.
 """
 
 from typing import TYPE_CHECKING

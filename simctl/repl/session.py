@@ -2,7 +2,7 @@
 
 Everything a person is asked happens inside a callback of the kernel's, in the middle of the run:
 after an event, as a plugin call begins, or between two turns. Nothing else in the simulation knows
-that anybody looks on, so that the run depends on the scenario, the seed and what was done where.
+that it is watched, so that the run depends on the scenario, the seed and what was done where.
 """
 
 import textwrap
@@ -160,7 +160,7 @@ class Session:
                     break
                 self.world = self._make_world()
         except BrokenPipeError:
-            # Nobody reads any more what there is to say.
+            # There is no reader any more.
             self._leaving = True
         self._snapshots.leave(self.status)
         return self.status
@@ -585,7 +585,7 @@ class Session:
             try:
                 self.front.write(text if text.endswith("\n") else text + "\n", colour)
             except BrokenPipeError:
-                # Nobody reads any more. What the simulation does just now must not see that error.
+                # There is no reader any more. What the simulation does now must not see that error.
                 self._leaving = True
 
     def show_event(self, event: Event) -> None:
@@ -634,7 +634,7 @@ class Session:
             self.say(text)
 
     def ended(self, entry: RunEntry, status: int) -> None:
-        """Hear that a command has ended; one that nobody waited for is told with its output."""
+        """Hear that a command has ended; one that was not waited for is told with its output."""
         running = self._running(entry)
         del self.running[entry.label]
         if entry.label == self._foreground:

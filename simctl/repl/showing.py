@@ -1,4 +1,4 @@
-"""Events and calls in lines of eighty columns, for somebody who watches them happen."""
+"""Events and calls in lines of eighty columns, for a person who watches them happen."""
 
 import textwrap
 from collections.abc import Iterator

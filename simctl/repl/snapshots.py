@@ -92,7 +92,7 @@ class Snapshots:
 
     def _die_with_parent(self) -> None:
         with contextlib.suppress(OSError, AttributeError):
-            # A session whose parent was killed is nobody's any more.
+            # A session whose parent was killed has no user any more.
             ctypes.CDLL(None).prctl(_DEATH_SIGNAL, int(signal.SIGTERM))
 
     def hand_over(self, desk: Desk) -> None:
@@ -113,7 +113,7 @@ class Snapshots:
             os._exit(status)
 
     def live_alone(self) -> None:
-        """Be a copy of the session that nobody goes back in, and that ends by itself."""
+        """Be a copy of the session in which no user goes back, and that ends by itself."""
         self._forks = False
         self._alone = True
         self._die_with_parent()

@@ -144,7 +144,7 @@ class TerminalFront(Front):
 
 
 def _page_lines() -> int:
-    """Return how many lines fit the screen, above a prompt; very many where nobody knows."""
+    """Return how many lines fit the screen, above a prompt; very many where that is not known."""
     lines = shutil.get_terminal_size((80, 0)).lines
     return lines - 1 if lines > _LEAST_LINES else sys.maxsize
 

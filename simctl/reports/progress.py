@@ -95,7 +95,7 @@ def line(then: Reached, now: Reached, *, total: int, known: int) -> str:
     Args:
         then: Where it was.
         now: Where it is.
-        total: How many jobs there will be; 0 if nobody knows.
+        total: How many jobs there will be; 0 if that is not known.
         known: How many the controller has.
     """
     wall_s = now.wall_s - then.wall_s

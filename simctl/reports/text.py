@@ -77,7 +77,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _is_noted(command: CommandResult) -> bool:
-    """Return whether the end of a command is worth a note: it failed, and nobody expected it to."""
+    """Return whether the end of a command is worth a note: it failed, and was not expected to."""
     return command.exit > 0 and command.checks == Checks()
 
 

@@ -1,6 +1,6 @@
 """Work whose code is installed nowhere: it comes with the files of the work, and gives plain data.
 
-For tools that lie beside simctl in its tree. Whoever passes results on need not have their code.
+For tools that lie beside simctl in its tree. Who passes results on need not have the code.
 """
 
 import sys

@@ -98,7 +98,7 @@ def paths_of_plugins(folder: Path, references: Iterable[str]) -> list[Path]:
     """Return the files of the plugins that references name, with what lies beside them.
 
     A plugin may import what is in its own folder, or in its package. One that is installed is no
-    file of anybody's: it has to be installed on each machine.
+    file of any user's: it has to be installed on each machine.
     """
     found: dict[Path, None] = {}
     for reference in references:

@@ -103,7 +103,7 @@ def _let_go() -> None:
 
 
 def end_processes() -> None:
-    """End the processes of all threads of this worker: nobody wants more of the work."""
+    """End the processes of all threads of this worker: its work is wanted no more."""
     while _POOLS:
         _POOLS.pop().__exit__()
 

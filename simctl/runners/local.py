@@ -130,7 +130,7 @@ class Pool(Generic[ChunkT]):
                 return
 
     def _next(self, waiting: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
-        """Give the results that have come, once somebody has said something."""
+        """Give the results that have come, once a worker has said something."""
         ready = set(wait(list(self._workers)))
         for pipe in [each for each in self._workers if each in ready]:
             try:
@@ -150,7 +150,7 @@ class Pool(Generic[ChunkT]):
             yield result
 
     def _is_lost(self, first: int) -> bool:
-        """Return whether a chunk's worker was killed twice: nobody is at it any more."""
+        """Return whether a chunk's worker was killed twice: no worker is at it any more."""
         return first in self._lost and all(first != at for at, _ in self._given.values())
 
     def _give(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
@@ -161,7 +161,7 @@ class Pool(Generic[ChunkT]):
                 pipe.send(self._given[pipe])
 
     def _replace(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
-        """Have another worker go on where one was killed; the second time nobody does that."""
+        """Have another worker go on where one was killed; the second time none does."""
         if self._ended:
             raise WorkerError("the worker processes were ended")
         worker = self._workers.pop(pipe)

@@ -12,7 +12,7 @@ def run(work: Work[ChunkT], where: Where, done: Callable[[], None]) -> Iterator[
     *done* is called for each trial that was run.
 
     Raises:
-        InputError: Nobody is there to run it, or not as it should be.
+        InputError: No worker is there to run it, or not as it should be.
         LostError: Some trials ended the processes that made them, twice.
     """
     if where.dask:

@@ -34,7 +34,7 @@ ChunkT_co = TypeVar("ChunkT_co", bound=Chunk, covariant=True)
 
 
 class ChunkRunner(Protocol[ChunkT_co]):
-    """Somebody who runs trials; made anew in each worker."""
+    """A runner of trials; made anew in each worker."""
 
     def run_chunk(
         self, first: int, last: int, *, stop: bool, done: Callable[[], None]

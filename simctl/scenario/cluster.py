@@ -35,7 +35,7 @@ _SPELT: Final = {
 
 
 def not_built(keys: str) -> dict[str, str]:
-    """Return what a record says of keys that Slurm knows and nobody has simulated."""
+    """Return what a record says of keys that Slurm knows and that are not simulated."""
     return dict.fromkeys(keys.split(), NOT_BUILT)
 
 

@@ -90,7 +90,7 @@ def _slurm_user(site: Site) -> dict[str, int]:
     """Return the uid of a SlurmUser that simctl does not have by itself.
 
     Raises:
-        ScenarioErrors: Nobody can be called so.
+        ScenarioErrors: No user can be called so.
     """
     setting = site.settings.get("slurmuser")
     if setting is None or setting.value in ("", "root", "slurm"):

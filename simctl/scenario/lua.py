@@ -82,7 +82,7 @@ class ScriptShape:
 
 
 def check_lua(values: Values, reading: Reading) -> None:
-    """Note where Lua is wanted and is not there, and scripts that nobody would read."""
+    """Note where Lua is wanted and is not there, and scripts that no plugin would read."""
     conf = values["slurm_conf"]
     wanted = {
         "burst_buffer": ("BurstBufferType", "burst_buffer/lua" in conf.burst_buffer_types),

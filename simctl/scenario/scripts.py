@@ -33,7 +33,7 @@ _NO_ENTRY: Final = 2
 
 _SCRIPT_OPTIONS: Final = ("prolog", "epilog", "task-prolog", "task-epilog")
 _HOME: Final = re.compile(r"/(?:root|home/[^/]+)/")
-"""What a path of a scenario's file may begin with: everybody has the files at home."""
+"""What a path of a scenario's file may begin with: all users have the files at home."""
 
 
 def program(argv: Sequence[str]) -> str:
@@ -82,7 +82,7 @@ class ScriptCheck:
     _waiting: list[str] = attrs.field(factory=list, init=False)
 
     def run(self) -> None:
-        """Note what lies outside the subset of sh, and warn of programs nobody described."""
+        """Note what lies outside the subset of sh, and warn of programs without a description."""
         for place, path in self.configured:
             self._warn(place, 0, _HOME.sub("", path, count=1) if _HOME.match(path) else path)
         for place, argv, fails in self.reading.runs:

@@ -77,7 +77,7 @@ class ServedCluster:
         )
         disk.open_to_machine(kept, self.world.site.users)
         disk.hosts, disk.now_us = self.world.hosts, lambda: kernel.now_us
-        # Nobody asks for a table of all jobs in the end, which may never come.
+        # A table of all jobs is not asked for in the end, which may never come.
         self.world.ctld.take_row = lambda _: None
         self.machine = Machine(kernel, disk, folder, token=token)
         _open_many_files()
@@ -177,7 +177,7 @@ class ServedCluster:
         self.kernel.finish()
 
     async def _heed_input(self) -> None:
-        """End the cluster when nobody holds the other end of standard input any more."""
+        """End the cluster when no process holds the other end of standard input any more."""
         with suppress(OSError):
             while True:
                 with suppress(PermissionError):  # files and devices are readable at once

@@ -39,7 +39,7 @@ def prepare(folder: Path) -> None:
         )
     folder.mkdir(parents=True, exist_ok=True)
     if not os.geteuid():
-        # Everybody may talk to a root's cluster, and jobs of everybody run in it.
+        # All users may talk to a root's cluster, and jobs of all users run in it.
         folder.chmod(folder.stat().st_mode | 0o055)
     (folder / "bin").mkdir(exist_ok=True)
     (folder / "spool").mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ def prepare(folder: Path) -> None:
 
 
 def interpreter() -> str:
-    """Return the Python that commands start with: where anybody may run them, one that they can."""
+    """Return the Python that commands start with: where all users may run them, one they can."""
     own = os.path.realpath(sys.executable)
     if os.geteuid() or _open_to_all(own):
         return own

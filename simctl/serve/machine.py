@@ -91,7 +91,7 @@ class Machine:
         """Those whose process has not ended, or that have left something behind, by their mark."""
 
         self.followed: set[int] = set()
-        """Processes whose end somebody waits for."""
+        """Processes whose end a daemon waits for."""
 
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         """How many files jobs may open, whatever the server may."""

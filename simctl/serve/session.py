@@ -62,7 +62,7 @@ class Session(Client):
 
     Attributes:
         uid: The user at the other end, as the kernel says.
-        gone: Whether nobody is there any more.
+        gone: Whether the client is there no more.
     """
 
     def __init__(self, server: Cluster, stream: trio.SocketStream, uid: int) -> None:

@@ -66,7 +66,7 @@ class StandardInput:
             reader.take(piece)
 
     def go_on(self) -> None:
-        """Ask for a piece if somebody waits for one, and nobody is too far behind."""
+        """Ask for a piece if a task waits for one, and none is too far behind."""
         if self._asked or self._ended:
             return
         waiting = [each.waiting for each in self._readers]

@@ -19,7 +19,7 @@ def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> i
     """Run *serve* in a process of its own; return its exit status when nothing is left of it.
 
     *clear* removes the files of the cluster, and is called in the end by who is still there.
-    Whatever has *mark* in its environment ends as well, whoever its parent is.
+    Whatever has *mark* in its environment ends as well, whatever its parent is.
     """
     linux.adopt_orphans()
     sys.stdout.flush()

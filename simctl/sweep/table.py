@@ -26,7 +26,7 @@ _EVERY_S: Final = 0.25
 
 _READERS_S: Final = 0.1
 _LAST_S: Final = 60.0
-"""How long whoever reads the table is waited for, amid the runs and at their end."""
+"""How long a reader of the table is waited for, amid the runs and at their end."""
 
 _SCHEMA: Final = f"""
 CREATE TABLE sweep (key TEXT PRIMARY KEY, value);
@@ -54,7 +54,7 @@ class Table:
         """Open that of a folder, or make it.
 
         Raises:
-            InputError: It cannot be written, is of another sweep, or somebody is at work in it.
+            InputError: It cannot be written, is of another sweep, or in use.
         """
         self.path = folder / NAME
         self._plan = plan
@@ -204,7 +204,7 @@ class Table:
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether somebody reads the file just then."""
+    """Return whether a process reads the file just then."""
     found = isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode
     return found == sqlite3.SQLITE_BUSY
 

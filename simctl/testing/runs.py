@@ -51,7 +51,7 @@ class Surroundings:
 
     how_to_rewrite: str = "rewrite=True"
     made: "Callable[[Run], None] | None" = None
-    """Is told of each run, if somebody wants to know."""
+    """Is told of each run, if there is one to be told."""
 
 
 @attrs.frozen

@@ -92,7 +92,7 @@ def _files(cases: Cases) -> Bundle:
         found |= dict.fromkeys(path.parent.glob(f"{glob.escape(stem_of(path))}*.golden.jsonl"))
         references: tuple[str, ...] = ()
         named: list[str] = []
-        # What is wrong with a scenario is told by whoever runs it.
+        # What is wrong with a scenario is told by the worker that runs it.
         with noting() as read, suppress(ScenarioErrors):
             references = load_scenario(path).files_of_code
             named = files_named(compose(path.read_text(encoding="utf-8-sig"), str(path)))

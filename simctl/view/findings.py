@@ -57,7 +57,7 @@ def recheck(seen: Seen) -> Report:
     finished = seen.reason == "done" and not seen.cut
     try:
         return check_orderings(seen.events, read_terms(seen.header, finished=finished))
-    except Exception as error:  # noqa: BLE001 - whoever wrote a trace may have written anything
+    except Exception as error:  # noqa: BLE001 - the writer of a trace may have written anything
         return not_checked(f"the trace has what no run writes: {type(error).__name__}: {error}")
 
 

@@ -45,7 +45,7 @@ def to_json(value: Any) -> str:
 
 
 def policy_of(script: str, *, connects: bool = False) -> str:
-    """Return what a browser may do for a page: run this script, and ask nobody for anything."""
+    """Return what a browser may do for a page: run this script, and load nothing else."""
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     allowed = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     return f"{allowed}; connect-src 'self'" if connects else allowed

@@ -186,7 +186,7 @@ class _Drawing:
         title = f"<title>{_text(f'{event.seq} {event.name}')}</title>"
         if event.kind in _BARS:
             family = event.name.partition("_")[0] if event.kind == "plugin" else event.kind
-            # A trace may be written by anybody: what has no colour here is no class.
+            # A trace may be written by any program: what has no colour here is no class.
             family = family if family in _FAMILIES else "other"
             wide = _width(self._label(event)) - 4
             failed = " failed" if event.errno is not UNSET else ""

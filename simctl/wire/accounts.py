@@ -16,7 +16,7 @@ REQUEUED: Final = "REQUEUED"
 """State of a run after which the job went back into the queue."""
 
 NOBODY: Final = -1
-"""The uid of who cancelled what nobody cancelled."""
+"""The uid of the user who cancelled what was not cancelled."""
 
 
 class JobAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -110,7 +110,7 @@ def step_label(step_id: int) -> str:
 
 
 def step_state(exit_code: int) -> JobBase:
-    """Return how a step has ended from its wait status; NO_VAL where nobody reported one. Pure."""
+    """Return how a step has ended from its wait status; NO_VAL where none was reported. Pure."""
     if exit_code == NO_VAL:
         return JobBase.CANCELLED
     if exit_code & 0x7F == _OUT_OF_MEMORY:
@@ -178,7 +178,7 @@ class Books:
         self.readers: list[Callable[[JobAccount | StepAccount], None]] = []
         self._last_index = 0
         self.away = False
-        """Whether slurmdbd answers nobody."""
+        """Whether slurmdbd answers no client."""
 
         self.late_us = 0
         """How late it tells what has happened."""
@@ -188,7 +188,7 @@ class Books:
 
     @property
     def open(self) -> bool:
-        """Return whether anybody wants records at all."""
+        """Return whether records are kept at all."""
         return self.keep or bool(self.readers)
 
     def next_index(self) -> int:

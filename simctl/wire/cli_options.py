@@ -10,7 +10,7 @@ EARLY: Final = frozenset({"help", "ignore-pbs", "quiet", "usage", "verbose", "ve
 class CliOptions:
     """The options of sbatch, salloc or srun by their long names: texts, to be read and set.
 
-    An option that nobody gave is None; a flag that was given is ``set``. What is set counts as if
+    An option that was not given is None; a flag that was given is ``set``. What is set counts as if
     it had been typed: before all else in `setup_defaults`, after all else in `pre_submit`.
     One of Slurm's that simctl has not may be set and read, and changes nothing.
     """

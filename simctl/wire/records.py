@@ -87,7 +87,7 @@ class JobDesc:
     argv: tuple[str, ...] = ()
     submit_line: str = ""
     filled: tuple[str, ...] = ()
-    """Fields that the command has filled in: nobody asked for them."""
+    """Fields that the command has filled in: the user did not ask for them."""
 
     environment: dict[str, str] = attrs.field(factory=dict)
 

@@ -1,6 +1,6 @@
 """Who may ask what of slurmctld and of slurmd: one line for each request.
 
-Anybody may ask for information. What is not here is no request.
+Every user may ask for information. What is not here is no request.
 """
 
 import enum
@@ -45,7 +45,7 @@ KEEPERS: Final = Who.DAEMONS | Who.OPERATOR | Who.OWNER
 
 @attrs.frozen
 class Right:
-    """Who may, the errno that everybody else is answered with, and what more there is to say."""
+    """Who may, the errno that all others are answered with, and what more there is to say."""
 
     who: Who
     errno: int = 0

@@ -116,7 +116,7 @@ def read_site_files(
         slurm_conf: The path of slurm.conf.
         burst_buffer: The names of its burst buffer plugins.
         read_file: Reads a file.
-        named: Whether somebody names the burst_buffer.conf; then it is left to them.
+        named: Whether the scenario names the burst_buffer.conf; then it is left to that.
     """
     folder = PurePath(slurm_conf).parent
     found = []

@@ -39,7 +39,7 @@ class Ending:
         self._shell = shell
         self._injector = injector
         self.running = True
-        """Whether the cluster is in service: nobody has told the daemons to stop yet."""
+        """Whether the cluster is in service: the daemons have not been told to stop yet."""
         self.stalled: tuple[str, ...] = ()
         """Who waits for what, if the run stalled."""
         self._patience = (-1, 0)
@@ -69,15 +69,15 @@ class Ending:
     def at_rest(self) -> tuple[str, ...] | None:
         """Return who waits for what where nothing is due that keeps a run alive.
 
-        None if a plugin's own thread is due that may end somebody's wait.
+        None if a plugin's own thread is due that may end a wait.
         """
         waiting = self._who_waits()
         return None if waiting and self._threads_may_help() else waiting
 
     def _threads_may_help(self) -> bool:
-        """Return whether a plugin's own thread is due that may end somebody's wait.
+        """Return whether a plugin's own thread is due that may end a wait.
 
-        A thread that has gone on for long while no message was sent helps nobody.
+        A thread that has gone on for long while no message was sent ends no wait.
         """
         if self._site.trace.messages != self._patience[0]:
             self._patience = (self._site.trace.messages, self._site.kernel.turns + _PATIENCE_TURNS)

@@ -134,7 +134,7 @@ class WorldEvidence:
                 return judged(kept.judge(state))
             except AssertionError as error:
                 return str(error) or "an assertion does not hold"
-            except Exception as error:  # noqa: BLE001 - it is somebody's own code
+            except Exception as error:  # noqa: BLE001 - it is a user's own code
                 return f"the check failed: {told_failure(error)}"
         kept.selected = kept.selected or bool(found(state, rule.path))
         return not_unique(state, rule) if isinstance(rule, Unique) else not_equal(state, rule)

@@ -36,7 +36,7 @@ class Files:
     def place(self) -> None:
         """Put files into each user's folder, and those with a whole path onto every host.
 
-        What lies in somebody's folder by its whole path is theirs.
+        What lies in a user's folder by its whole path is theirs.
         """
         for name, text in self._scenario.files.items():
             owner = next((u for u in self._users.values() if name.startswith(f"{u.home}/")), None)

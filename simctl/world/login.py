@@ -23,7 +23,7 @@ from simctl.world.submitted import Submitted
 
 
 class CommandListener(Protocol):
-    """Somebody who hears a command as it runs."""
+    """A listener that hears a command as it runs."""
 
     def wrote(self, entry: RunEntry, stream: str, text: str) -> None:
         """Hear what the command printed."""

@@ -87,7 +87,7 @@ class RunResult:
     lost_jobs: tuple[int, ...] = ()
     """Jobs that a slurmctld knew nothing of any more which another had known."""
     missed: tuple[str, ...] = ()
-    """Faults that met nobody, each with the reason."""
+    """Faults that met no target, each with the reason."""
     ignored: tuple[str, ...] = ()
     """What a site's own slurm.conf says that nothing here depends on."""
     orderings: Report = attrs.field(factory=lambda: not_checked("nobody asked for it"))

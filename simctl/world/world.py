@@ -340,13 +340,13 @@ class World:
 
     @property
     def running(self) -> bool:
-        """Whether the cluster is in service: nobody has told the daemons to stop yet."""
+        """Whether the cluster is in service: the daemons have not been told to stop yet."""
         return self._ending.running
 
     def at_rest(self) -> tuple[str, ...] | None:
         """Return who waits for what where nothing is due that keeps a run alive.
 
-        None if a plugin's own thread is due that may end somebody's wait.
+        None if a plugin's own thread is due that may end a wait.
         """
         return self._ending.at_rest()
 

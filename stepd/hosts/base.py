@@ -166,7 +166,7 @@ class Base:
         return found
 
     def _say(self, stream: Stream, text: str) -> bool:
-        """Write what a child says; tell whether it wrote into a pipe that nobody reads."""
+        """Write what a child says; return whether it wrote into a pipe without a reader."""
         wrong = self._streams.write(stream, text, self._files)
         if wrong and wrong != BROKEN and isinstance(stream, OpenFile):
             # Since it was opened it may have gone, or the disk have filled.
@@ -174,7 +174,7 @@ class Base:
         return wrong == BROKEN
 
     def _watch(self, child: Child) -> None:
-        """Have a program in the background end in time; of others, whoever waits sees to it."""
+        """Have a program in the background end in time; of others, the one who waits sees to it."""
         if child.due_us < NEVER_US:
             child.timer = self._kernel.call_at(child.due_us, self._expire, child)
 

@@ -94,7 +94,7 @@ class Files(Signals):
         return wrong
 
     def put(self, stream: Stream, text: str) -> str:
-        """Write without waiting; a pipe that nobody reads ends the process, unless it minds not."""
+        """Write without waiting; a pipe without a reader ends the process, unless it minds not."""
         wrong = self._streams.write(stream, text, self._files)
         if wrong == BROKEN:
             self._site.trace.process(self.process, "signal", _SIGPIPE)

@@ -139,7 +139,7 @@ class Signals(Base):
             self._end(child, status)
 
     def kill(self, pid: int, signal: int) -> bool:
-        """Send a signal to the script itself, to a child, or to whoever is above it."""
+        """Send a signal to the script itself, to a child, or to the process above it."""
         if pid in (self.pid, self.process.pid):
             if signal:
                 self._site.trace.process(self.process, "signal", signal)

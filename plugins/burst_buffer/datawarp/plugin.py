@@ -258,7 +258,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         return slurmctld.time() if bb is None else self._waiting.est_start(job_ptr, bb)
 
     def bb_p_job_try_stage_in(self) -> int:
-        """Start the stage-in of who is to start soonest, until somebody has to wait for space."""
+        """Start the stage-in of who is to start soonest, until a job has to wait for space."""
         if not self._books.loaded:
             return SLURM_SUCCESS
         for job in slurmctld.candidates():
@@ -383,7 +383,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         return (bb.state > BbState.POST_RUN) - (bb.state < BbState.POST_RUN)
 
     def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> int:
-        """Tell how far stage-out is; a buffer that nobody knows of is none to wait for."""
+        """Tell how far stage-out is; a buffer that is in no table is none to wait for."""
         if not self._books.loaded:
             return _NOT
         bb = self._books.jobs.get(job_ptr.job_id)

@@ -132,7 +132,7 @@ def _decide(
 
 
 def _abandon(books: Books, stages: Stages, alloc: Alloc) -> None:
-    """Take a buffer down whose job nobody knows."""
+    """Take a buffer down whose job slurmctld does not know."""
     bb = BbJob(job_id=alloc.job_id, user_id=alloc.user_id, request=Request(), size=alloc.size)
     books.jobs[alloc.job_id] = bb
     stages.tear_down(bb, hurry=False)

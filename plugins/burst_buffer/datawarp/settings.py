@@ -49,7 +49,7 @@ class Settings:
 
     @property
     def persistent(self) -> bool:
-        """Return whether anybody may make and destroy persistent buffers, not operators alone."""
+        """Return whether all users may make and destroy persistent buffers, not operators alone."""
         return "EnablePersistent" in self.flags and "DisablePersistent" not in self.flags
 
 

@@ -1,6 +1,6 @@
 """burst_buffer/generic: space that a site's own scripts fill and empty, as in Slurm 15.08.
 
-Nobody waits for the scripts that stage: how far they are is what GetSysState says, which is asked
+No caller waits for scripts that stage: how far they are is what GetSysState says, which is asked
 before scheduler passes, when a job's buffer matters, and every 30 seconds while one is on its way.
 """
 
@@ -123,7 +123,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
     def bb_p_job_try_stage_in(self) -> None:
         """Give space to those that start soonest, until one does not fit.
 
-        One that is larger than all there is keeps nobody else back.
+        One that is larger than all there is keeps no other job back.
         """
         for job in slurmctld.candidates():
             size = self._store.size_of(job)

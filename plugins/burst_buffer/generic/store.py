@@ -143,7 +143,7 @@ class Store:
                 slurmctld.schedule()
 
     def _found(self, listed: Listed) -> None:
-        """Take in a buffer that the books lack: after a restart, or made by somebody else."""
+        """Take in a buffer that the books lack: after a restart, or made by another program."""
         job = slurmctld.find_job(listed.job_id) if listed.job_id else None
         if listed.job_id and listed.state == BbState.STAGED_OUT:
             return
@@ -292,7 +292,7 @@ class Store:
             self.forget(alloc)
 
     def _run(self, what: str, job_id: int, *argv: str) -> None:
-        """Start a script that nobody waits for."""
+        """Start a script that no caller waits for."""
         path = self.settings.scripts[what]
         slurmctld.start_script(path, what, str(job_id), *argv, name=what, job_id=job_id)
 

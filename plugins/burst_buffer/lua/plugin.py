@@ -353,7 +353,7 @@ class BurstBufferLua(BurstBufferPlugin):
         if bb.state is BbState.STAGED_IN:
             return _DONE
         if bb.stuck and job_ptr.begin_time < bb.stuck + _SENT_BACK_S:
-            # Not the begin time that it was sent back with: somebody has given it another.
+            # Not the begin time that it was sent back with: a user has given it another.
             bb.stuck = 0
         if not test_only and job_ptr.priority:
             self._try(bb)

@@ -113,7 +113,7 @@ def check_identity(call: CommandCall, options: Mapping[str, Any]) -> None:
     """Let only root act for others.
 
     Raises:
-        UsageError: Somebody else tries to, or there is no such user.
+        UsageError: A user who is not root tries to, or there is no such user.
     """
     command = call.argv[0]
     for long in ("uid", "gid"):

@@ -241,7 +241,7 @@ MAIL_TYPES: Final = (
 
 
 def mail_type(value: str) -> tuple[str, ...]:
-    """Read what mail would be sent for; nobody can be mailed."""
+    """Read what mail would be sent for; none is sent."""
     words = tuple(word.upper() for word in value.split(","))
     if any(word not in MAIL_TYPES for word in words):
         raise ValueError
@@ -293,7 +293,7 @@ class Export:
             if self.everything or name in self.names or name.startswith(("SLURM_", "SPANK_"))
         }
         if not self.everything and self.text != "NIL":
-            # What a login shell gives to everybody.
+            # What a login shell gives to every user.
             kept |= {name: env[name] for name in _OF_A_LOGIN if name in env}
         return {**kept, **dict(self.values)}
 

@@ -1,4 +1,4 @@
-"""When a job that somebody waits for may start: options of salloc and srun."""
+"""When a job that its command waits for may start: options of salloc and srun."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -182,7 +182,7 @@ def controller(call: CommandCall) -> Mailbox | None:
 
 
 def is_slurmdbd_away(call: CommandCall) -> bool:
-    """Tell whether slurmdbd answers nobody, and say so as its commands do."""
+    """Return whether slurmdbd answers no client, and say so as its commands do."""
     if not call.site.books.away:
         return False
     name = call.argv[0]

@@ -80,7 +80,7 @@ def clock_s(call: CommandCall) -> int:
 async def next_round(call: CommandCall, interval_s: int) -> bool:
     """Wait until it is time to show it again; return False where nothing is left to happen.
 
-    Slurm's commands go on until somebody stops them, which would keep a run from ending.
+    Slurm's commands go on until the user stops them, which would keep a run from ending.
     """
     kernel = call.site.kernel
     if kernel.foreground <= kernel.watching:

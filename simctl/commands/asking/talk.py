@@ -94,7 +94,7 @@ class Talk:
                 return message
 
     async def give_back(self, request: RequestCompleteJobAllocation, what: str) -> None:
-        """Give an allocation back; one that nobody gives back would last for ever.
+        """Give an allocation back; one that is not given back would last for ever.
 
         *what* is printed if that can never be.
         """

@@ -79,7 +79,7 @@ async def _records(call: CommandCall) -> Records:
     """Return the records of slurmdbd, in whose stead slurmctld answers as long as it is there.
 
     Raises:
-        SlurmError: Nobody answers, or the link to the controller's host is cut.
+        SlurmError: slurmctld does not answer, or the link to the controller's host is cut.
     """
     fabric, to = call.site.fabric, controller(call)
     books = call.site.books.known

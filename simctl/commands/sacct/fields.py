@@ -1,7 +1,7 @@
 """The fields of sacct: their names and widths, and what they show of a job and of a step.
 
 What is not simulated, such as the memory that programs use, is shown as Slurm shows it of a step
-that ended before anybody measured it: empty, or 0.
+that ended before it was measured: empty, or 0.
 """
 
 import enum

@@ -181,7 +181,7 @@ class Line:
 
 
 def exit_text(status: int) -> str:
-    """Return a wait status as ``code:signal``; nothing where nobody has told one."""
+    """Return a wait status as ``code:signal``; nothing where none is known."""
     if status == NO_VAL:
         return ""
     return f"{exit_code_of(status)}:{signal_of(status)}"

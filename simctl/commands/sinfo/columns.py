@@ -158,7 +158,7 @@ def _user_with_id(node: NodeInfo) -> str:
 
 
 def _told_at(row: NodeRow) -> str:
-    """Return when somebody gave the reason."""
+    """Return when the reason was given."""
     return row.clock.moment(row.nodes[0].reason_s, none="Unknown") if row.nodes else "n/a"
 
 

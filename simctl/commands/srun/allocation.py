@@ -208,7 +208,7 @@ class SrunJob:
 
     @property
     def tells_more(self) -> bool:
-        """Return whether somebody wants more lines."""
+        """Return whether any task wants more lines."""
         return bool(self._options.get("verbose")) and "quiet" not in self._options
 
     def tell_forced(self) -> None:

@@ -224,7 +224,7 @@ class Srun:
         """Run srun's scripts and the step between them; return the exit status."""
         self._watch = watch
         if await self._run_script("srun_prolog", "prolog", launch):
-            # Nobody else will report a step over that was never launched.
+            # No node will report a step over that was never launched.
             self.call.err("srun: error: srun prolog failed. Aborting step.")
             nodes = (0, len(launch.layout.nodes) - 1)
             report_nodes(self._talk, launch.job_id, launch.step_id, nodes, wait_status(_FAILED))
@@ -245,7 +245,7 @@ class Srun:
         return exit_status
 
     async def _hang_up(self) -> None:
-        """Close the connections of a step in somebody else's job, which takes a moment.
+        """Close the connections of a step in another user's job, which takes a moment.
 
         By its end slurmctld knows that the step is over, so that what comes next in a script finds
         it gone.

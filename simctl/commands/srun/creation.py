@@ -31,11 +31,11 @@ _WORTH_WAITING: Final = (
 
 _TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
 _UNANSWERED_AT_MOST: Final = 10
-"""How often srun asks again for a step where nobody answers."""
+"""How often srun asks again for a step where slurmctld does not answer."""
 
 _RETRY_S: Final = 120
 _RETRY_SPREAD: Final = 10
-"""A srun that nobody wakes asks again after SlurmctldTimeout and up to ten seconds by its pid."""
+"""A srun that is not woken asks again after SlurmctldTimeout and up to ten seconds by its pid."""
 
 
 async def create_step(

@@ -1,6 +1,6 @@
 """srun runs a program beside its step, because slurmctld asks it to, and reports how that went.
 
-The program is told the pid of srun. One that nobody described is Open MPI's own ``ompi-checkpoint``
+The program is told the pid of srun. One without a description is Open MPI's own ``ompi-checkpoint``
 as simctl has it: it leaves a snapshot's directory at the user's home, and with ``--term`` has the
 step end.
 """

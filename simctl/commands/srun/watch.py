@@ -368,7 +368,7 @@ class StepWatch:
         if message.signal not in ENDS:
             return
         self._forced = True
-        # Nobody can make srun keep this to itself.
+        # No option makes srun keep this to itself.
         self._call.err("srun: forcing job termination")
         self._abort()
 

@@ -225,7 +225,7 @@ def _end_of_run(life: Life, end: Event) -> Event:
 
 
 def _never_was(life: Life) -> bool:
-    """Return whether a submission failed before anybody could see the job."""
+    """Return whether a submission failed before a client could see the job."""
     return not life.asked() or life.items[0] is life.items[-1]
 
 

@@ -79,7 +79,7 @@ class Life:
 
     @property
     def is_task(self) -> bool:
-        """Return whether it is a task of an array: nobody minds what validate2 says of it."""
+        """Return whether it is a task of an array: what validate2 says of it does not count."""
         return any(isinstance(each, Event) and each.array_task is not UNSET for each in self.items)
 
     @property
@@ -92,7 +92,7 @@ class Life:
     def failed_at_once(self) -> bool:
         """Return whether its checkpoint record could not be made: it is refused before validate2.
 
-        That is before anybody hears of it; a record that is made anew after a restart may fail as
+        That is before a client hears of it; a record that is made anew after a restart may fail as
         well, and so may that of one of its steps, and neither refuses anything.
         """
         for each in self.items:
@@ -133,7 +133,7 @@ class Story:
     """Where each slurmctld first did something."""
 
     hurries: Sequence[Event]
-    """Where it received that somebody cancels a job with --hurry."""
+    """Where it received a request to cancel a job with --hurry."""
 
     terms: Terms
 
@@ -142,7 +142,7 @@ class Story:
         return any(after < start < before for start in self.starts[1:])
 
     def hurried(self, life: Life) -> list[Event]:
-        """Return where somebody cancels a job, or the array that it is of, with --hurry."""
+        """Return where a client cancels a job, or the array that it is of, with --hurry."""
         if not self.hurries:
             return []
         ids = {life.job, *(each.array_job for each in life.items if isinstance(each, Event))}

@@ -68,7 +68,7 @@ class Told:
 
     state: str
     later: frozenset[str]
-    """The states that it had afterwards, and that nobody need have been told of."""
+    """The states that it had afterwards, and that no client need have been told of."""
 
 
 @attrs.frozen(kw_only=True)
@@ -188,7 +188,7 @@ _UNKNOWN: Final = (ESLURM_INVALID_JOB_ID, "ESLURM_INVALID_JOB_ID")
 
 
 def _arrived(run: Observed) -> Mapping[Any, Sequence[tuple[Event, Event]]]:
-    """Return what slurmctld sent about each job or step and somebody got: sendings, receipts."""
+    """Return what slurmctld sent about each job or step and others got: sendings, receipts."""
     found: dict[Any, list[tuple[Event, Event]]] = defaultdict(list)
     for event in run.events:
         if event.phase != "receive" or event.role == "slurmctld" or event.job is UNSET:

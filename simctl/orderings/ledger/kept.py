@@ -177,7 +177,7 @@ def _is_as_asked(field: str, asked_for: Any, value: Any) -> bool:
     source=_SOURCE,
 )
 def told_change_is_kept(run: Observed) -> Iterator[Finding]:
-    """Look at nodes, partitions and reservations that somebody has changed."""
+    """Look at nodes, partitions and reservations that were changed."""
     for start in starts(run):
         yield from _nodes(run, start)
         yield from _partitions(run, start)

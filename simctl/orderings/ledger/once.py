@@ -23,7 +23,7 @@ _ANSWERS: Final = ("RESPONSE_SUBMIT_BATCH_JOB", "RESPONSE_RESOURCE_ALLOCATION")
 def _lost_between(run: Observed, first: Event, second: Event) -> bool:
     """Return whether slurmctld may have forgotten the first by the time of the second.
 
-    In model guide nothing is forgotten that anybody was told of.
+    In model guide nothing is forgotten that a client was told of.
     """
     for damage in ("incomplete_state", "state_save"):
         if any(
@@ -168,7 +168,7 @@ def run_ends_once(run: Observed) -> Iterator[Finding]:
 
 
 def _was_told(run: Observed, end: Event, second: Event) -> bool:
-    """Return whether anybody got a message about a job that left after its end."""
+    """Return whether a client or node got a message about a job that left after its end."""
     for event in run.events:
         if event.seq >= second.seq:
             break

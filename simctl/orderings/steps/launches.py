@@ -244,7 +244,7 @@ def _launched(run: Observed, group: str, events: Sequence[Event]) -> Finding:
     functions=JOB_FUNCTIONS,
 )
 def silence_after_epilog(run: Observed) -> Iterator[Finding]:
-    """Look for calls that come too late, and for epilogs that nobody asked for."""
+    """Look for calls that come too late, and for epilogs that were not asked for."""
     asked: set[tuple[Any, Any]] = set()
     for name in TERMINATIONS:
         for event in run.received(name):
@@ -311,7 +311,7 @@ def node_info(run: Observed) -> Iterator[Finding]:
             found = between(calls, event.seq, int(following[event.seq]))
             yield _taken_in(run, event, found)
         else:
-            # Somebody asks what a node's switch is like: its record, if there is one, is shown.
+            # A user asks what a node's switch is like: its record, if there is one, is shown.
             found = between(calls, event.seq, int(following[event.seq]))
             shown = [c for c in found if c.name == _FREE_NODE or _no_record(c)][:1]
             last[event.pid] = shown[0].seq if shown else event.seq

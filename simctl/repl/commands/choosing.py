@@ -222,7 +222,7 @@ def slow(session: Session, rest: str) -> None:
     example="accounting off for 30s",
 )
 def accounting(session: Session, rest: str) -> None:
-    """Let slurmdbd answer nobody, tell later what has happened, or be as ever."""
+    """Let slurmdbd answer no client, tell later what has happened, or be as ever."""
     fault: Deed = {"accounting": ""}
     word, _, by = _with_time(rest, fault).partition(" ")
     if word not in _ACCOUNTING:

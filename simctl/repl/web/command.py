@@ -109,13 +109,13 @@ def _session(
         return hold(options, scenario, make_world, WebFront(sys.stdout, link))
     except (OSError, KeyboardInterrupt):
         return OK
-    except Exception as error:  # noqa: BLE001 - a child has nobody who would tell
+    except Exception as error:  # noqa: BLE001 - a child has no caller who would tell
         print(f"simctl: the session broke: {type(error).__name__}: {error}", file=sys.stderr)
         return BROKEN
 
 
 def _serve(server: Server, conversation: Conversation, child: int) -> int:
-    """Serve until there is nobody to serve, or nothing."""
+    """Serve until there is no browser to serve, or nothing."""
     interrupted = threading.Event()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

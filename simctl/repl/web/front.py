@@ -45,7 +45,7 @@ class WebFront(Front):
         """Do nothing: what is said goes with the next message."""
 
     def read(self, prompt: str) -> str | None:
-        """Tell how things stand; return what is to be done, None if nobody is there any more."""
+        """Tell how things stand; return what is to be done, None if the browser is gone."""
         while True:
             self._tell(prompt)
             line = self._line()

@@ -19,7 +19,7 @@ HOST: Final = "127.0.0.1"
 _BEAT_S: Final = 1.0
 """How often a page that nothing is told hears that the server is there, in seconds."""
 _AWAY_S: Final = 5.0
-"""How long nobody may look before the session is over: a page that is loaded anew is away."""
+"""How long no browser may look before the session is over: a page that is loaded anew is away."""
 _LINE_BYTES: Final = 1 << 20
 _SAID_CHARACTERS: Final = 300_000
 _TABS: Final = 20
@@ -50,7 +50,7 @@ class Conversation:
         """Whether the session waits for a line."""
         self.ended = False
         self.left_at: float | None = None
-        """Since when nobody looks, once somebody has."""
+        """Since when no browser looks, once one has."""
 
     def listen(self) -> None:
         """Take in what the session tells, until it ends."""
@@ -241,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
         given = query.get("t", [""])[0]
         origin = self.headers.get("Origin")
         if self.headers.get("Host") not in hosts:
-            # Another name that leads here is somebody else's page.
+            # Another name that leads here is another site's page.
             self._answer(HTTPStatus.FORBIDDEN, b"this server answers to its own name alone\n")
         elif origin is not None and origin not in tuple(f"http://{host}" for host in hosts):
             self._answer(HTTPStatus.FORBIDDEN, b"this server answers its own page alone\n")

@@ -226,7 +226,7 @@ def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:
 
 
 def _missing_plugins(values: dict[str, str], reading: Reading) -> Iterator[ConfMistake]:
-    """Go through the keys that name a plugin of the guides which nobody has written here."""
+    """Go through the keys that name a plugin of the guides which is not written here."""
     for key, value in values.items():
         if key.casefold() == "burstbuffertype":
             yield ConfMistake(key=key, message="what is on record does not tell of burst buffers")

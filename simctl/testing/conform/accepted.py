@@ -109,7 +109,7 @@ def _entry(path: Path, number: int, data: Any) -> Accepted:
 
 @attrs.frozen
 class Sorted:
-    """Differences told apart by whether somebody has accepted them."""
+    """Differences told apart by whether they are accepted."""
 
     left: tuple[Difference, ...]
     explained: tuple[tuple[Difference, Accepted], ...]

@@ -29,7 +29,7 @@ _OF_A_STEP: Final = frozenset(
     }
 )
 _FROM_NODES: Final = frozenset({"RESPONSE_LAUNCH_TASKS", "MESSAGE_EPILOG_COMPLETE"})
-"""What comes from several nodes at the same time; nobody answers the second."""
+"""What comes from several nodes at the same time; the second is not answered."""
 
 _OF_A_JOB: Final = frozenset(
     {

@@ -31,7 +31,7 @@ _TABLE: Final = "orders.txt"
 _ENDS: Final = ("first", "last")
 _PURGE: Final = frozenset({"slurm_ckpt_free_job", "bb_p_job_test_stage_out"})
 _REPEATED: Final = ("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT")
-"""Messages that are sent again until somebody answers: only the first counts."""
+"""Messages that are sent again until they are answered: only the first counts."""
 
 _ANY_TIME: Final = ("RESPONSE_SLURM_RC", "REQUEST_SIGNAL_TASKS")
 """Messages with no place of their own: a step may be sent a signal more than once, and late."""

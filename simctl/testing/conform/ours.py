@@ -60,7 +60,7 @@ def our_story(events: Sequence[Event], jobs: dict[int, int]) -> Story:
 
 
 def jobs_of(events: Sequence[Event]) -> list[int]:
-    """Return the ids of the jobs in a trace: not of those that somebody only asks about."""
+    """Return the ids of the jobs in a trace: not of those that a client only asks about."""
     return [
         event.job
         for event in events
@@ -77,7 +77,7 @@ class _Reader:
     """The line that ends what a line began, by the `seq` of that."""
 
     connected: set[int] = attrs.field(init=False)
-    """The sendings of messages that had somebody to go to."""
+    """The sendings of messages that had a receiver."""
 
     tasks: dict[int, int] = attrs.field(factory=dict)
     """Ranks of the tasks that step daemons have forked, by pid."""

@@ -293,7 +293,7 @@ def _reached(ours: Story, theirs: Story) -> dict[int | None, int]:
     reached: dict[int | None, int] = {}
     for act in ours.acts:
         if act.job is None or act.kind == "message" or act.name in OF_NO_JOB:
-            # Messages are repeated until somebody answers.
+            # Messages are repeated until they are answered.
             continue
         like = act.strand, act.what, act.job, act.node
         if left[like] and act.place > reached.get(act.job, 0):

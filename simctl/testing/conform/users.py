@@ -21,7 +21,7 @@ class Users:
         return cls(names)
 
     def text(self, uid: int, euid: int) -> str:
-        """Name who a process is, and who it acts as if that is somebody else."""
+        """Name the user of a process, and the user it acts as if that is another."""
         real, effective = self.names.get(uid, str(uid)), self.names.get(euid, str(euid))
         return real if real == effective else f"{real}/{effective}"
 

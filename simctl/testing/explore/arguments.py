@@ -6,7 +6,7 @@ from simctl import numbers
 from simctl.runners.arguments import add_where
 
 SEEDS: Final = 200
-"""How many schedules are tried if nobody says how many."""
+"""How many schedules are tried by default."""
 
 LIMIT: Final = 10_000
 """How many schedules are tried at most, where all are to be."""

@@ -191,7 +191,7 @@ def _show_placements(search: Search) -> None:
 
 
 def _show_raw(search: Search, plan: Plan, find: Find) -> None:
-    """Tell a find that nobody had the time to make small."""
+    """Tell a find that there was no time to make small."""
     for line in broken_lines(find.broken):
         print(line)
     if search.placements:

@@ -154,7 +154,7 @@ def pursue(
     small = shrinker.shrink(deviations)
     progress.clear()
     if small is None:
-        # Names do not lead to it. Its token does: two runs were equal, so nobody is to blame.
+        # Names do not lead to it. Its token does: two runs were equal, so no plugin is to blame.
         return None
     report = Report(
         broken=small.ran.broken,
@@ -187,7 +187,7 @@ def _write(
     if (again.broken, again.token) != (small.ran.broken, report.token):
         twin = run_trial(load_text(body, file), Told(token), report.seed, terms)
         if (again.broken, again.token) == (twin.broken, twin.token):
-            # Two equal runs are equal: nobody is to blame for that the file does not repeat it.
+            # Two equal runs are equal: no plugin is to blame for that the file does not repeat it.
             return None
         return attrs.evolve(report, file="")
     report = attrs.evolve(report, sentences=tuple(told.sentences))

@@ -98,7 +98,7 @@ def run_trial(
         PluginError: A plugin cannot be loaded.
         ScheduleError: A token does not fit.
         RedundantError, UnstableError: An exhaustive search wants no more of it.
-        KeyboardInterrupt: Somebody wants no more.
+        KeyboardInterrupt: The user wants no more.
     """
     if any(".py" in each.reference for each in scenario.plugins):
         # What a plugin keeps in its module must not outlast the run.

@@ -57,7 +57,7 @@ def check_plugins(
     Raises:
         InputError: There is none, or one cannot be loaded.
     """
-    # What a plugin prints is no part of the report, and nobody is there where it would stop.
+    # What a plugin prints is no part of the report, and no person is there where it would stop.
     with redirect_stdout(sys.stderr), _without_stops():
         scripts = [each for each in references if each.endswith(".lua")]
         if (luas or slurms) and not scripts:

@@ -1,4 +1,4 @@
-"""Call functions for their own sake: those that no run calls yet, or only somebody's demand would.
+"""Call functions for their own sake: those that no run calls yet, or only a user's demand would.
 
 Each is called where its point says: in a process of the declared role, as the declared user, with
 arguments that a cluster would give it.

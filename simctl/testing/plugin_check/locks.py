@@ -1,7 +1,7 @@
 """See a plugin's thread change what is slurmctld's, or what its jobs carry, without the lock.
 
 The plugin's lines are followed one by one while a thread of its own runs in slurmctld. What differs
-from one line to the next, with nobody holding the job write lock for that thread, it has changed.
+from one line to the next, with no lock of the job table held for that thread, it has changed.
 """
 
 import sys

@@ -457,7 +457,7 @@ class Observer:
         return known
 
     def _note_reads(self, call: Call, who: Process, reads: set[str]) -> None:
-        """Note what a call has read that nobody has stored in its process, but as it began."""
+        """Note what a call has read that was not stored in its process, but as it began."""
         if call.function in _READS_ANYTHING:
             return
         known = self._known_to(who)

@@ -6,7 +6,7 @@ from simctl import numbers
 from simctl.runners.arguments import add_where
 
 RUNS: Final = 100
-"""How many runs are made if nobody says how many."""
+"""How many runs are made by default."""
 
 
 def add_arguments(commands: Any) -> None:

@@ -21,7 +21,7 @@ _FINAL: Final = frozenset(base.name for base in JobBase if base.value > JobBase.
     "model guide, but for damaged files",
 )
 def jobs_end(run: AtRest) -> Iterator[str]:
-    """Find jobs that are not over, and submitted ones that nobody knows of."""
+    """Find jobs that are not over, and submitted ones that slurmctld does not know."""
     rows = list(run.world.ctld.rows())
     for row in rows:
         if row.state not in _FINAL:

@@ -68,7 +68,7 @@ class Shrinker:
 
     def _tail(self, draft: Draft) -> Draft:
         if self._broken.text.startswith(_ENDED_BY_THE_TAIL):
-            # A job that nobody cancels would break it, whatever did in the first place.
+            # A job that is not cancelled would break it, whatever did in the first place.
             return draft
         return self._first(draft, [attrs.evolve(draft, tail=())])
 
@@ -112,7 +112,7 @@ class Shrinker:
         if self._broken not in tried.broken:
             return False
         if self._broken.kind == "stall" and tried.controlled < self._controlled:
-            # A command that waits for a slurmctld that nobody starts again shows something else.
+            # A command that waits for a slurmctld that is not started again shows something else.
             return False
         self._tried = tried
         self._told(self._runs, len(draft.happenings))

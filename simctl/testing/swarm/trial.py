@@ -94,7 +94,7 @@ def run_swarm(scenario: Scenario, schedule: str, seed: int) -> Tried:
 
 
 def _waits_for_lost_jobs(result: RunResult) -> bool:
-    """Return whether a run stalls for nothing but commands that wait for jobs that nobody knows."""
+    """Return whether a run stalls for nothing but commands that wait for unknown jobs."""
     lost = result.lost_jobs or any("cannot recover" in each for each in result.fatalities)
     return bool(lost) and not any(line.startswith("job ") for line in result.stalled)
 

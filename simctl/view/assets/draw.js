@@ -10,7 +10,7 @@ const ZOOMS = [
 ];
 const NAMES = 3;
 const MANY_LANES = 400, MANY_SCRIPTS = 8;
-// More events than this on one screen bear no names: nobody reads them, and a frame would take long.
+// More events than this on one screen bear no names: they could not be read, and a frame would take long.
 const MANY_NAMES = 600;
 
 const escapeText = (text) =>

@@ -74,7 +74,7 @@ def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _uncounted(value: str) -> Iterator[str]:
-    """Go through the words of AccountingStorageTRES that are of kinds nobody counts here."""
+    """Go through the words of AccountingStorageTRES of kinds that are not counted."""
     for word in map(str.strip, value.casefold().split(",")):
         if word not in ALWAYS_TRACKED and word.partition("/")[0] in TRACKED_KINDS:
             yield word

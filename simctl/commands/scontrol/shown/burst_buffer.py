@@ -120,7 +120,7 @@ def _about(info: BurstBufferInfo) -> Iterator[str]:
 
 
 def _space(pool: BurstBufferInfo | BurstBufferPool, *, wraps: bool = False) -> str:
-    """Return how large a pool is; what is free is what nobody has and nothing is broken of.
+    """Return how large a pool is; what is free is what no job has and nothing is broken of.
 
     Of the pools of burst_buffer/lua less than nothing *wraps* to a very large number, as recorded.
     """

@@ -110,7 +110,7 @@ def _beside(made: Scenario, given: Scenario) -> Scenario:
 
 @attrs.define(kw_only=True)
 class Life:
-    """A run of a cluster in which nobody judges yet."""
+    """A run of a cluster that is not judged yet."""
 
     result: RunResult
     events: list[Event]
@@ -136,7 +136,7 @@ def run_cluster(
     observer: Any = None,
     body: Callable[[World], Awaitable[None]] | None = None,
 ) -> Life:
-    """Run a cluster in which *kind* is the plugin of its type; what goes wrong is nobody's fault.
+    """Run a cluster in which *kind* is the plugin of its type; what goes wrong is not blamed.
 
     Raises:
         PluginError: The plugin cannot be used at all.

@@ -97,7 +97,7 @@ BITS: Final = {
 """Fields of job_desc that are numbers and never nil, by the NO_VAL that stands for none."""
 
 ZEROS: Final = frozenset({"begin_time", "end_time"})
-"""Fields of job_desc that are 0 if nobody asked."""
+"""Fields of job_desc that are 0 if the user did not ask."""
 
 NUMBERS: Final = frozenset().union(*BITS.values()) | frozenset(
     "argc begin_time bitflags contiguous end_time group_id immediate mail_type min_cpus "
