@@ -136,6 +136,25 @@ def test_a_script_may_ask_slurmctld_and_change_nothing(tmp_path: Path) -> None:
     assert [each.time_us // 1_000_000 for each in asked if each.phase == "send"] == [2, 3]
 
 
+def test_the_table_of_jobs_lags_within_a_second(tmp_path: Path) -> None:
+    """Of jobs that come in within a second the third does not see the second one."""
+    script = LUA.replace(
+        "  calls = calls + 1\n",
+        """  local n = 0
+  for _ in pairs(slurm.jobs) do n = n + 1 end
+  slurm.log_user("%d jobs", n)
+  calls = calls + 1
+""",
+    )
+    text = "slurm_conf: {JobSubmitPlugins: lua}\njob_submit_lua: counts.lua\ntimeline:\n"
+    for at in ("1s", "5.1s", "5.2s", "5.3s", "5.4s", "6.1s"):
+        text += f"  - {{at: {at}, as: alice, run: sbatch -H --wrap true}}\n"
+    (tmp_path / "counts.lua").write_text(script)
+    result, _ = run(tmp_path, text)
+    told = [each.stderr.split()[1] for each in result.commands]
+    assert told == ["0", "1", "2", "2", "2", "5"]
+
+
 def test_a_python_class_rules_as_well(tmp_path: Path) -> None:
     """It is declared, loaded and asked as a script is."""
     result, _ = run(

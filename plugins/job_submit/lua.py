@@ -43,6 +43,7 @@ class JobSubmitLua(JobSubmitPlugin):
         self._state: LuaState | None = None
         self._text = ""
         self._told: list[str] = []
+        self._snapshot = _Snapshot()
 
     async def init(self) -> int:
         """Load the script.
@@ -134,7 +135,7 @@ class JobSubmitLua(JobSubmitPlugin):
 
     def _fill_tables(self, state: LuaState) -> None:
         """Let slurm.jobs and slurm.reservations be up to date, if the script looks at them."""
-        if "jobs" in self._text:
+        if "jobs" in self._text and self._snapshot.is_old(state):
             jobs = {
                 str(job.job_id): state.record(slurmctld.job_fields(job.job_id).get, _read_only)
                 for job in slurmctld.jobs()
@@ -142,6 +143,25 @@ class JobSubmitLua(JobSubmitPlugin):
             state.set_global("slurm", "jobs", jobs)
         if "reservations" in self._text:
             state.set_global("slurm", "reservations", slurmctld.reservations())
+
+
+class _Snapshot:
+    """How old slurm.jobs is: Slurm makes it anew where a job has changed in a later second.
+
+    So the third submission within a second does not see the second one.
+    """
+
+    def __init__(self) -> None:
+        self._state: LuaState | None = None
+        self._seen_s = self._made_of_s = -1
+
+    def is_old(self, state: LuaState) -> bool:
+        """Return whether the table is to be made anew, at a call; the call then changes jobs."""
+        before_s, self._seen_s = self._seen_s, slurmctld.time()
+        if state is self._state and before_s == self._seen_s == self._made_of_s:
+            return False
+        self._state, self._made_of_s = state, before_s
+        return True
 
 
 def _record(state: LuaState, fields: DescFields) -> Any:
