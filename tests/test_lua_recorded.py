@@ -108,6 +108,24 @@ def test_calls_and_states_are_those_recorded(name: str) -> None:
     assert not _missing(situation["states"], states)
 
 
+def test_the_tasks_of_an_array_are_staged_in_together() -> None:
+    """As recorded: job_process of the array's script for each task, then three setups."""
+    situation = {"job": ["#BB_LUA pool=pool1 capacity=40 data_in_sleep=5"], "runs": "sleep 1"}
+    world = World(
+        read_scenario(scenario({**situation, "sbatch": "-a 0-2"}), file=str(FOLDER / "s.yaml"))
+    )
+    world.run()
+    noted = world.disk.read("/var/bb/calls", host="slurmctld") or ""
+    calls = [line.split() for line in noted.splitlines() if line.startswith("begin")]
+    assert [(words[1], words[2][-12:]) for words in calls[:3]] == [
+        ("job_process", "job.1/script")
+    ] * 3
+    assert [words[1:3] for words in calls[3:9]] == [
+        *(["setup", number] for number in "231"),
+        *(["data_in", number] for number in "231"),
+    ]
+
+
 def _missing(wanted: list[str], found: list[str]) -> list[str]:
     """Return what of a sequence is not to be found in another, in its order."""
     at, missing = 0, []

@@ -237,10 +237,9 @@ class BurstBufferLua(BurstBufferPlugin):
             path = files.write(job_ptr.job_id, "script", files.script_of(job_ptr))
         except OSError as error:
             raise SlurmError(errno.ESLURM_WRITING_TO_FILE, str(error)) from error
-        if job_ptr.array_job_id and job_ptr.array_job_id != job_ptr.job_id:
-            # A task that is split off: its array's script has been looked at.
-            self._stages.set_state(bb, BbState.PENDING)
-            return SLURM_SUCCESS
+        if job_ptr.array_job_id:
+            # A task that is split off: its array's script is looked at once more.
+            path = files.path_of(job_ptr.array_job_id, "script")
         reply = await self._calls.in_slurmctld("job_process", path, job=job_ptr)
         if not reply.ok:
             self._books.jobs.pop(job_ptr.job_id, None)

@@ -173,14 +173,17 @@ class _Pass:
             await self._find_room(part, job)
 
     async def _is_staged_in(self, job: JobRecord) -> bool:
-        """Ask for a job's burst buffer; of an array whose task has to wait no other is asked."""
+        """Ask for a job's burst buffer; of an array whose task has to wait no other is asked.
+
+        As recorded, Slurm 22.05 with burst_buffer/lua asks for all of its tasks in one pass.
+        """
         array_id = job.array.job_id if job.array is not None else 0
         if array_id in self._refused_arrays or self._left_to_ask <= 0:
             return False
         self._left_to_ask -= 1
         if await staging.may_start(self._ctld, job):
             return True
-        if array_id:
+        if array_id and not (self._ctld.bb and "burst_buffer/lua" in self._ctld.bb.types):
             self._refused_arrays.add(array_id)
         return False
 
