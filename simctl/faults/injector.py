@@ -274,16 +274,6 @@ class FaultInjector:
 
     # Links.
 
-    def cut_until(self, one: str, other: str, until_us: int) -> None:
-        """Let the link between two hosts carry nothing until a moment."""
-        self._fabric.cut(one, other, until_us)
-        self._kernel.call_at(until_us, self._heal_link, (one, other))
-        if self.backup is not None:
-            self.backup.listen()
-
-    def _heal_link(self, ends: tuple[str, str]) -> None:
-        self._fabric.heal(*ends)
-
     def _cut(self, fault: CutFault, _: str) -> None:
         """Let the link between two hosts carry nothing for a while, or for ever."""
         until_us = NEVER_US if fault.for_us is None else self._kernel.now_us + fault.for_us

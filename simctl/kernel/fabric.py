@@ -91,7 +91,6 @@ class Mailbox(Receiver):
 
     __slots__ = (
         "__weakref__",
-        "_away",
         "_batch",
         "_batch_due",
         "_batch_from",
@@ -113,7 +112,6 @@ class Mailbox(Receiver):
     def __init__(self, fabric: "Fabric", process: Process, name: str) -> None:
         self._kernel = fabric.kernel
         self._trace = fabric.trace
-        self._away = fabric.away
         self._items: list[Envelope] = []
         """What is received next, the last one first: an empty deque would take 700 bytes."""
 

@@ -83,13 +83,6 @@ class ToldTask:
         raise ImageError("a real process cannot be saved")
 
 
-class OutsideHost(TaskHost):
-    """What stands for a task, and is told when that is gone, however it has ended."""
-
-    def gone(self) -> None:
-        """Take in that the task has ended, or was killed with its node."""
-
-
 @attrs.define(eq=False)
 class _Command:
     """A command that has not ended."""

@@ -12,7 +12,6 @@ from simctl.stepd.scripts.patterns import PatternTooHeavyError, escaped, found_f
 from simctl.stepd.scripts.state import AmbiguousTargetError, BoundError, ExpansionError, ShellState
 from simctl.stepd.scripts.tree import (
     Arithmetic,
-    Assignment,
     Parameter,
     Part,
     Substitution,
@@ -96,13 +95,6 @@ async def expand_one(word: Word, state: ShellState) -> str:
     if len(fields) != 1:
         raise AmbiguousTargetError("ambiguous redirect: this is no file name, or several")
     return fields[0]
-
-
-async def expand_declared(word: Word | Assignment, state: ShellState) -> list[str]:
-    """Return the arguments of export and its kin: assignments that are written out split not."""
-    if isinstance(word, Assignment):
-        return [f"{word.name}={await expand_text(word.value, state)}"]
-    return await expand_word(word, state)
 
 
 @attrs.define

@@ -4,7 +4,7 @@ A field is kept as it is, kept in another form (`otherwise`), or left out becaus
 makes it anew (`rebuilt`). A field that no list below names is an error at import.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, get_type_hints
 
 import attrs
@@ -254,11 +254,6 @@ class SavedReservations(
 def kept(form: Form, record: Any, **otherwise: Any) -> Any:
     """Return what is kept of a record. Pure."""
     return form.struct(**{name: getattr(record, name) for name in form.as_is}, **otherwise)
-
-
-def as_it_was(form: Form, saved: Any, names: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the fields that were kept as they are, or those of them that are named. Pure."""
-    return {name: getattr(saved, name) for name in names or form.as_is}
 
 
 def decoder(*kinds: Any) -> msgspec.json.Decoder[Any]:

@@ -110,11 +110,6 @@ class Kind:
         """Return where the script lies."""
         return f"/etc/slurm/{self.name}.lua"
 
-    @property
-    def not_loaded(self) -> str:
-        """Return what the line of the log begins with that says why it does not load."""
-        return f"{self.name}.lua does not load: "
-
 
 JOB_SUBMIT: Final = Kind(
     name="job_submit",

@@ -47,7 +47,6 @@ class Parser:
         self.tokens: list[tuple[str, str]] = []
         self.at = 0
         self.depth = 0
-        self.in_for = False
         self._read(text)
 
     def _read(self, text: str) -> None:
