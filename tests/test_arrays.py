@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import attrs
 import pytest
 from msgspec import UNSET
 
+from simctl.ctld.state.records import JobRecord
 from simctl.wire.arrays import format_tasks, parse_array
 from tests.cluster import TWO_NODES, Ran, run
 from tests.entries import args, entries
@@ -239,6 +241,17 @@ def test_a_dependency_on_an_array_means_all_its_tasks(kind: str, first: str, sta
     if state == "COMPLETED":
         ends = [each.end_us for each in ran.result.rows if each.array_job_id]
         assert row.start_us >= max(ends)
+
+
+def test_a_task_shares_nothing_that_changes_with_its_array() -> None:
+    """Its record is a copy: a list in both would tell of one task what happens to another."""
+    world = array("0s alice sbatch -H -a 0-1 task.sh").world
+    job = world.ctld.jobs[1]
+    task = job.split(2, place=2)
+    values = {field.name: getattr(job, field.name) for field in attrs.fields(JobRecord)}
+    mutable = {name for name, value in values.items() if isinstance(value, dict | list | set)}
+    assert "left" in mutable
+    assert [name for name in sorted(mutable) if getattr(task, name) is values[name]] == []
 
 
 def test_tasks_behind_a_suspended_one_do_not_stall_the_run() -> None:

@@ -776,6 +776,7 @@ class JobRecord(LaunchedJob):
             reason=Reason.NONE,
             prologs_out=set(),
             completing_nodes=set(),
+            shares={},
             cores={},
             gpus={},
             left=[],
