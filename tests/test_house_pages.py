@@ -1,8 +1,12 @@
-"""The pages about the house name places that are there: folders, modules, and names in them."""
+"""The house: its pages name places that are there, functions are short, handlers tell errnos."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from simctl.ctld.daemon import Slurmctld
+from simctl.wire.errno import ESLURM_DISABLED, ESLURM_NODES_BUSY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
@@ -121,3 +125,34 @@ def test_a_long_function_is_noticed() -> None:
     assert list(long_functions(f"def one(\n    a,\n):\n{body[: -3 * 10]}")) == []
     nested = "        x = 1\n" * LONGEST
     assert list(long_functions(f"class A:\n    async def b(self):\n{nested}")) == ["b"]
+
+
+COMPARED = {"node_registration": {"ESLURM_DUPLICATE_JOB_ID"}}
+"""Errnos that a handler reads and does not answer."""
+
+
+def test_handlers_of_slurmctld_say_what_they_answer() -> None:
+    """Each ESLURM_* that stands in a handler stands in its docstring."""
+    handlers = Slurmctld._all_handlers().values()
+    unsaid = {
+        handler.__name__: missing
+        for handler in handlers
+        if (missing := unsaid_errnos(handler) - COMPARED.get(handler.__name__, set()))
+    }
+    assert unsaid == {}
+
+
+def unsaid_errnos(handler: Callable[..., Any]) -> set[str]:
+    """Return the errnos that a function names and its docstring does not."""
+    named = {name for name in handler.__code__.co_names if name.startswith("ESLURM_")}
+    return named - set(re.findall(r"ESLURM_\w+", handler.__doc__ or ""))
+
+
+def test_an_errno_that_is_not_said_is_noticed() -> None:
+    """The check itself."""
+
+    def handler() -> tuple[int, int]:
+        """Answer ESLURM_NODES_BUSY."""
+        return ESLURM_NODES_BUSY, ESLURM_DISABLED
+
+    assert unsaid_errnos(handler) == {"ESLURM_DISABLED"}

@@ -103,7 +103,11 @@ def after_exit(conf: SlurmConf, job: JobRecord) -> AfterExit:
 async def complete_batch_script(
     ctld: Controller, envelope: Envelope, message: RequestCompleteBatchScript
 ) -> None:
-    """Take in how a batch script ended; a report that comes late still gives the exit code."""
+    """Take in how a batch script ended; a report that comes late still gives the exit code.
+
+    Answers ESLURM_INVALID_JOB_ID, or ESLURM_ALREADY_DONE for a job that is over. In Slurm:
+    `job_complete()` of job_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     rc = SLURM_SUCCESS
     if job is None:
@@ -144,7 +148,11 @@ def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> b
 async def complete_job_allocation(
     ctld: Controller, envelope: Envelope, message: RequestCompleteJobAllocation
 ) -> None:
-    """Take in that srun is done with the allocation it made."""
+    """Take in that srun is done with the allocation it made.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ALREADY_DONE for a job that is over, or
+    ESLURM_JOB_PENDING for one that has not started. In Slurm: `job_complete()` of job_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     rc = SLURM_SUCCESS
     if job is None:
@@ -318,7 +326,10 @@ def clients(job: JobRecord) -> list[Mailbox]:
 async def epilog_complete(
     ctld: Controller, envelope: Envelope, message: MessageEpilogComplete
 ) -> None:
-    """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass."""
+    """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass.
+
+    Nothing is answered. In Slurm: `job_epilog_complete()` of job_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     node = ctld.nodes_by_name[message.node_name]
     if leftovers.forget_leftover(ctld, node, (message.job_id, message.restart_cnt)):

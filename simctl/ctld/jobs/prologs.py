@@ -75,6 +75,9 @@ async def complete_prolog(
     """Take in that a prolog is over; the last that went well lets the job be launched.
 
     A node whose prolog failed asks for the job to be requeued besides.
+
+    Answers ESLURM_INVALID_JOB_ID for an unknown job. In Slurm: `prolog_complete()` of
+    job_mgr.c.
     """
     job = ctld.jobs.get(message.job_id)
     if job is not None and job.restart_cnt == message.restart_cnt and not message.prolog_rc:

@@ -24,7 +24,13 @@ from simctl.wire.states import RUNNING, SUSPENDED, JobBase
 
 
 async def suspend(ctld: Controller, envelope: Envelope, message: RequestSuspend) -> None:
-    """Suspend or resume a job, the running tasks of an array or some."""
+    """Suspend or resume a job, the running tasks of an array or some.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_JOB_PENDING, ESLURM_ALREADY_DONE,
+    ESLURM_TRANSITION_STATE_NO_UPDATE of a job that is CONFIGURING, what the switch plugin
+    refuses with, ESLURM_DISABLED where a job that is not suspended should go on, or
+    ESLURM_NODES_BUSY where other jobs have its nodes. In Slurm: `job_suspend()` of job_mgr.c.
+    """
     array = ctld.arrays.get(message.job_id)
     if array is None and message.job_id not in ctld.jobs:
         rc = ESLURM_INVALID_JOB_ID

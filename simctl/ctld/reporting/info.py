@@ -44,7 +44,10 @@ from simctl.wire.states import JobBase, Reason
 
 
 async def job_info(ctld: Controller, envelope: Envelope, message: RequestJobInfo) -> None:
-    """Tell of all jobs, or of one and the tasks of its array."""
+    """Tell of all jobs, or of one and the tasks of its array.
+
+    Answers ESLURM_INVALID_JOB_ID for an unknown job.
+    """
     if message.job_id and not records_of(ctld, message.job_id):
         ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
         return

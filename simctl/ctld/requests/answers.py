@@ -37,7 +37,10 @@ def _find(ctld: Controller, job_id: int) -> JobRecord | None:
 
 
 async def batch_script(ctld: Controller, envelope: Envelope, message: RequestBatchScript) -> None:
-    """Send the script of a batch job to its owner, or to an operator."""
+    """Send the script of a batch job to its owner, or to an operator.
+
+    Answers ESLURM_INVALID_JOB_ID, or ESLURM_JOB_SCRIPT_MISSING for a job without script.
+    """
     job = _find(ctld, message.job_id)
     rc = _refusal(ctld, job, envelope)
     if not rc and job is not None and job.batch:
@@ -47,7 +50,11 @@ async def batch_script(ctld: Controller, envelope: Envelope, message: RequestBat
 
 
 async def job_notify(ctld: Controller, envelope: Envelope, message: RequestJobNotify) -> None:
-    """Have a job told something: by its srun or salloc, or on the error output of its script."""
+    """Have a job told something: by its srun or salloc, or on the error output of its script.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ALREADY_DONE for a job that is over, or
+    ESLURM_JOB_PENDING for one that has not started.
+    """
     job = _find(ctld, message.job_id)
     rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:

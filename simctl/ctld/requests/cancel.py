@@ -39,7 +39,12 @@ def _refusal(ctld: Controller, job: JobRecord | None, envelope: Envelope) -> int
 
 
 async def kill_job(ctld: Controller, envelope: Envelope, message: RequestKillJob) -> None:
-    """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps."""
+    """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ALREADY_DONE if all that was meant is over, or
+    ESLURM_TRANSITION_STATE_NO_UPDATE where a job has no processes that could get the signal. In
+    Slurm: `job_signal()` of job_mgr.c.
+    """
     head = ctld.arrays[message.job_id].first if message.job_id in ctld.arrays else None
     job = head or ctld.jobs.get(message.job_id)
     if message.array_tasks and head is None:
@@ -111,7 +116,12 @@ def _note_stop(ctld: Controller, job: JobRecord, signal: int) -> None:
 async def cancel_job_step(
     ctld: Controller, envelope: Envelope, message: RequestCancelJobStep
 ) -> None:
-    """Signal one step; what ends it is told to its srun as well."""
+    """Signal one step; what ends it is told to its srun as well.
+
+    Answers ESLURM_INVALID_JOB_ID for a job or step that never was, ESLURM_ALREADY_DONE for one
+    that is over, or ESLURM_TRANSITION_STATE_NO_UPDATE while the job waits or is suspended. In
+    Slurm: `job_step_signal()` of step_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:

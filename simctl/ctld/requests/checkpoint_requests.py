@@ -40,7 +40,13 @@ from simctl.wire.states import JobBase
 
 
 async def checkpoint(ctld: Controller, envelope: Envelope, message: RequestCheckpoint) -> None:
-    """Perform an operation; what ABLE and ERROR find out is answered, of others the error alone."""
+    """Perform an operation; what ABLE and ERROR find out is answered, of others the error alone.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ACCESS_DENIED, ESLURM_JOB_PENDING,
+    ESLURM_JOB_SUSPENDED (of a step ESLURM_DISABLED), ESLURM_ALREADY_DONE, or the errno of the
+    plugin; of a restart ESLURM_NOT_SUPPORTED (of a step), ESLURM_JOB_NOT_FINISHED, EPERM, or the
+    errno with which a submission is refused. In Slurm: `job_checkpoint()` of job_mgr.c.
+    """
     uid = authority.uid_of(ctld, envelope)
     if message.op == CheckOp.RESTART:
         rc = await restart(ctld, message, uid)
@@ -91,7 +97,11 @@ async def restart(ctld: Controller, request: RequestCheckpoint, uid: int) -> int
 async def checkpoint_comp(
     ctld: Controller, envelope: Envelope, message: RequestCheckpointComp
 ) -> None:
-    """Hand the plugin a report that a checkpoint is complete."""
+    """Hand the plugin a report that a checkpoint is complete.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ACCESS_DENIED, ESLURM_JOB_PENDING,
+    ESLURM_ALREADY_DONE, ESLURM_NOT_SUPPORTED if the plugin lacks the function, or its errno.
+    """
     report = message.begin_time, message.error_code, message.error_msg
     rc = await _complete(ctld, envelope, message, slurm_ckpt_comp, *report)
     ctld.answer(envelope, rc)
@@ -100,7 +110,10 @@ async def checkpoint_comp(
 async def checkpoint_task_comp(
     ctld: Controller, envelope: Envelope, message: RequestCheckpointTaskComp
 ) -> None:
-    """Hand the plugin a report that the checkpoint of a task is complete."""
+    """Hand the plugin a report that the checkpoint of a task is complete.
+
+    Answers as of a whole checkpoint (`checkpoint_comp`).
+    """
     report = message.task_id, message.begin_time, message.error_code, message.error_msg
     rc = await _complete(ctld, envelope, message, slurm_ckpt_task_comp, *report)
     ctld.answer(envelope, rc)

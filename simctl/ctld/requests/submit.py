@@ -66,7 +66,11 @@ from simctl.wire.states import FAILED, PENDING, JobBase, JobState, Reason
 async def submit_batch_job(
     ctld: Controller, envelope: Envelope, message: RequestSubmitBatchJob
 ) -> None:
-    """Take a batch job in; a scheduler pass starts it."""
+    """Take a batch job in; a scheduler pass starts it.
+
+    Answers the errno with which the job is refused (`create`), or, with its id, why it waits:
+    ESLURM_JOB_HELD, ESLURM_NODE_NOT_AVAIL. In Slurm: `job_allocate()` of job_mgr.c.
+    """
     made = await create(ctld, envelope, message.job_desc, batch=True)
     if isinstance(made, Refusal):
         answer = ResponseSubmitBatchJob(job_id=0, error_code=made.error_code, text=made.text)
@@ -111,7 +115,12 @@ async def _settle(ctld: Controller, job: JobRecord) -> None:
 async def resource_allocation(
     ctld: Controller, envelope: Envelope, message: RequestResourceAllocation
 ) -> None:
-    """Take in a job whose srun waits for it, and try to start it at once."""
+    """Take in a job whose srun waits for it, and try to start it at once.
+
+    Answers as for a batch job; while it waits ESLURM_NODES_BUSY, ESLURM_NODE_NOT_AVAIL or
+    ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, and where it may not wait (--immediate) the errno
+    of the pass. In Slurm: `job_allocate()` of job_mgr.c.
+    """
     desc = message.job_desc
     job = await create(ctld, envelope, desc, batch=False)
     if isinstance(job, Refusal):
@@ -504,7 +513,10 @@ async def allocation_info(
 
 
 async def job_ready(ctld: Controller, envelope: Envelope, message: RequestJobReady) -> None:
-    """Answer whether steps of a job may start: not before its PrologSlurmctld has ended."""
+    """Answer whether steps of a job may start: not before its PrologSlurmctld has ended.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_PROLOG_RUNNING or ESLURM_JOB_PENDING.
+    """
     job = ctld.jobs.get(message.job_id)
     if job is None:
         rc = ESLURM_INVALID_JOB_ID

@@ -19,7 +19,11 @@ from simctl.wire.messages import RequestSwitchInfo, ResponseSlurmRc, ResponseSwi
 
 
 async def switch_info(ctld: Controller, envelope: Envelope, message: RequestSwitchInfo) -> None:
-    """Answer with the credential printed, or with one of the data in it."""
+    """Answer with the credential printed, or with one of the data in it.
+
+    Answers ESLURM_INVALID_JOB_ID for an unknown step, or ESLURM_NOT_SUPPORTED for a key in
+    model modern.
+    """
     job = ctld.jobs.get(message.job_id)
     step = job.steps.get(message.step_id) if job is not None else None
     if step is None:

@@ -48,7 +48,14 @@ from simctl.wire.states import (
 
 
 async def update_job(ctld: Controller, envelope: Envelope, message: RequestUpdateJob) -> None:
-    """Change a job: everything that was asked for, or nothing if one part is refused."""
+    """Change a job: everything that was asked for, or nothing if one part is refused.
+
+    Answers the errno of the first part that is refused: ESLURM_INVALID_JOB_ID,
+    ESLURM_ALREADY_DONE, ESLURM_ACCESS_DENIED for what only operators may do, ESLURM_JOB_HELD,
+    ESLURM_JOB_NOT_PENDING, ESLURM_DISABLED, ESLURM_CIRCULAR_DEPENDENCY, ESLURM_NOT_SUPPORTED,
+    those of a wrong partition, reservation or time limit; or ESLURM_PRIO_RESET_FAIL to a user
+    who has lowered a priority. In Slurm: `update_job()` of job_mgr.c.
+    """
     uid = authority.uid_of(ctld, envelope)
     rc = _refusal(ctld, envelope, message.job_id)
     if not rc:
@@ -219,7 +226,13 @@ def _set_time_limit(ctld: Controller, job: JobRecord, minutes: int) -> None:
 
 
 async def job_requeue(ctld: Controller, envelope: Envelope, message: RequestJobRequeue) -> None:
-    """Send a running batch job back into the queue, or the running tasks of an array."""
+    """Send a running batch job back into the queue, or the running tasks of an array.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ACCESS_DENIED to a client that says a launch failed,
+    ESLURM_BATCH_ONLY, ESLURM_DISABLED (--no-requeue), ESLURM_TRANSITION_STATE_NO_UPDATE while
+    it is COMPLETING, ESLURM_ALREADY_DONE, ESLURM_JOB_PENDING, or ESLURM_INVALID_PARTITION_NAME
+    if its partitions are gone. In Slurm: `job_requeue()` of job_mgr.c.
+    """
     rc = _refusal(ctld, envelope, message.job_id)
     if not rc and message.launch_failed and not authority.is_daemon(ctld, envelope):
         rc = ESLURM_ACCESS_DENIED
@@ -269,7 +282,11 @@ async def _requeue(ctld: Controller, job: JobRecord, message: RequestJobRequeue)
 
 
 async def update_node(ctld: Controller, envelope: Envelope, message: RequestUpdateNode) -> None:
-    """Drain nodes, set them down, or take them into service again; or say why they are not."""
+    """Drain nodes, set them down, or take them into service again; or say why they are not.
+
+    Answers ESLURM_INVALID_NODE_NAME, or ESLURM_INVALID_NODE_STATE where the change is none. In
+    Slurm: `update_node()` of node_mgr.c.
+    """
     try:
         every = tuple(node.name for node in ctld.nodes)
         names = every if message.node_names.upper() == "ALL" else expand(message.node_names)

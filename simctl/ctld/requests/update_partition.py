@@ -23,7 +23,11 @@ from simctl.wire.states import JobBase
 async def update_partition(
     ctld: Controller, envelope: Envelope, message: RequestUpdatePartition
 ) -> None:
-    """Change a partition; jobs that wait for it are held against it anew."""
+    """Change a partition; jobs that wait for it are held against it anew.
+
+    Answers ESLURM_INVALID_PARTITION_NAME or ESLURM_INVALID_NODE_NAME. In Slurm: `update_part()`
+    of partition_mgr.c.
+    """
     part = ctld.partitions.get(message.name)
     nodes = _nodes(ctld, message)
     if part is None:
@@ -60,7 +64,11 @@ def _nodes(ctld: Controller, message: RequestUpdatePartition) -> tuple[NodeRecor
 async def create_partition(
     ctld: Controller, envelope: Envelope, message: RequestCreatePartition
 ) -> None:
-    """Take a new partition in; what is not told is as slurm.conf has it by default."""
+    """Take a new partition in; what is not told is as slurm.conf has it by default.
+
+    Answers ESLURM_INVALID_PARTITION_NAME if there is one of the name, or
+    ESLURM_INVALID_NODE_NAME. In Slurm: `update_part()` of partition_mgr.c.
+    """
     nodes = _nodes(ctld, message)
     if message.name in ctld.partitions:
         rc = ESLURM_INVALID_PARTITION_NAME
@@ -87,7 +95,11 @@ async def create_partition(
 async def delete_partition(
     ctld: Controller, envelope: Envelope, message: RequestDeletePartition
 ) -> None:
-    """Forget a partition that no job waits for or runs in."""
+    """Forget a partition that no job waits for or runs in.
+
+    Answers ESLURM_INVALID_PARTITION_NAME, or ESLURM_PARTITION_IN_USE. In Slurm:
+    `delete_partition()` of partition_mgr.c.
+    """
     if message.name not in ctld.partitions:
         rc = ESLURM_INVALID_PARTITION_NAME
     elif any(_uses(job, message.name) for job in ctld.jobs.values()):

@@ -24,7 +24,11 @@ class Start:
 
 
 async def job_will_run(ctld: Controller, envelope: Envelope, message: RequestJobWillRun) -> None:
-    """Answer when a job would start as far as time limits tell; its id is used up all the same."""
+    """Answer when a job would start as far as time limits tell; its id is used up all the same.
+
+    Answers as for a submission, or ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE if it can never
+    start. In Slurm: `job_start_data()` of job_mgr.c.
+    """
     made = await create(ctld, envelope, message.job_desc, batch=True, kept=False)
     if isinstance(made, Refusal):
         answer = ResponseJobWillRun(error_code=made.error_code, text=made.text)

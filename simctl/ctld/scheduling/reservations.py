@@ -33,7 +33,11 @@ from simctl.wire.states import JobBase
 async def create_reservation(
     ctld: Controller, envelope: Envelope, message: RequestCreateReservation
 ) -> None:
-    """Take a reservation in, if nothing stands in its way."""
+    """Take a reservation in, if nothing stands in its way.
+
+    Answers ESLURM_RESERVATION_NAME_DUP, ESLURM_INVALID_TIME_VALUE, ESLURM_INVALID_NODE_NAME,
+    ESLURM_RESERVATION_OVERLAP or ESLURM_NODES_BUSY. In Slurm: `create_resv()` of reservation.c.
+    """
     rc, record = _read(ctld, message)
     if record is not None:
         await translate(ctld, record)
@@ -92,7 +96,11 @@ def _conflict(ctld: Controller, record: ReservationRecord) -> int:
 async def update_reservation(
     ctld: Controller, envelope: Envelope, message: RequestUpdateReservation
 ) -> None:
-    """Change a reservation, if nothing stands in the way of what it would be."""
+    """Change a reservation, if nothing stands in the way of what it would be.
+
+    Answers ESLURM_RESERVATION_INVALID, or as for a new one. In Slurm: `update_resv()` of
+    reservation.c.
+    """
     record = ctld.reservations.get(message.name)
     if record is None:
         rc = ESLURM_RESERVATION_INVALID
@@ -181,7 +189,11 @@ def _has_jobs(ctld: Controller, record: ReservationRecord) -> bool:
 async def delete_reservation(
     ctld: Controller, envelope: Envelope, message: RequestDeleteReservation
 ) -> None:
-    """Forget a reservation that no job asks for."""
+    """Forget a reservation that no job asks for.
+
+    Answers ESLURM_RESERVATION_INVALID, or ESLURM_RESERVATION_BUSY. In Slurm: `delete_resv()` of
+    reservation.c.
+    """
     if message.name not in ctld.reservations:
         rc = ESLURM_RESERVATION_INVALID
     elif any(_uses(job, message.name) for job in ctld.jobs.values()):

@@ -43,7 +43,11 @@ def resume(ctld: Controller, job: JobRecord) -> None:
 async def update_job_step(
     ctld: Controller, envelope: Envelope, message: RequestUpdateJobStep
 ) -> None:
-    """Change the time limit of a step, or of all steps of a job; only operators raise one."""
+    """Change the time limit of a step, or of all steps of a job; only operators raise one.
+
+    Answers ESLURM_INVALID_JOB_ID, or ESLURM_ACCESS_DENIED to a user who raises it. In Slurm:
+    `update_step()` of step_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     found: list[StepRecord] = []
     if job is not None:

@@ -51,7 +51,13 @@ from simctl.wire.states import JobBase
 async def job_step_create(
     ctld: Controller, envelope: Envelope, message: RequestJobStepCreate
 ) -> None:
-    """Create a step: nodes, layout, credential built, checkpoint record, reply."""
+    """Create a step: nodes, layout, credential built, checkpoint record, reply.
+
+    Answers ESLURM_INVALID_JOB_ID, ESLURM_ALREADY_DONE, ESLURM_JOB_PENDING, ESLURM_DISABLED of a
+    suspended job, ESLURM_PROLOG_RUNNING, ESLURM_NODES_BUSY (srun waits),
+    ESLURM_INTERCONNECT_FAILURE if the credential cannot be built, or the errno of
+    `lay_out_step`. In Slurm: `step_create()` of step_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     refusal = _refusal(ctld, job, envelope)
     if job is not None and message.restart_cnt not in (NO_VAL, job.restart_cnt):
@@ -243,7 +249,11 @@ async def _reply(ctld: Controller, envelope: Envelope, step: StepRecord) -> None
 
 
 async def step_complete(ctld: Controller, envelope: Envelope, message: RequestStepComplete) -> None:
-    """Take in that a step is over on a range of its nodes; the last one deletes the step."""
+    """Take in that a step is over on a range of its nodes; the last one deletes the step.
+
+    Answers ESLURM_INVALID_JOB_ID, or ESLURM_JOB_PENDING if its job waits again. In Slurm:
+    `step_partial_comp()` of step_mgr.c.
+    """
     job = ctld.jobs.get(message.job_id)
     if job is not None and (denied := authority.refusal(ctld, envelope, job.desc.uid)):
         ctld.answer(envelope, denied)
