@@ -24,7 +24,7 @@ from simctl.kernel.trace import OpenCall, Trace
 from simctl.plugin import CheckpointStatus, SwitchPlugin
 from simctl.plugins.guard import DiedError
 from simctl.plugins.points import ALL, OPTIONAL, OWN
-from simctl.plugins.points.declare import Point, Returns
+from simctl.plugins.points.declare import INT_MAX, Point, Returns
 from simctl.plugins.points.switch import (
     switch_p_get_errno,
     switch_p_job_attach,
@@ -282,7 +282,7 @@ class Hooks:
                 result = method()
             except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
                 result = _Raised(error)
-            if result is None or (type(result) is int and 0 <= result <= _INT_MAX):
+            if result is None or (type(result) is int and 0 <= result <= INT_MAX):
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
                 return SLURM_SUCCESS
             self.calls -= 1
@@ -364,7 +364,7 @@ class Hooks:
             elif result is None and point.returns is Returns.OBJECT:
                 result = NULL
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
-            elif type(result) is int and 0 <= result <= _INT_MAX and point.is_int:
+            elif type(result) is int and 0 <= result <= point.most:
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
             else:
                 self.calls -= 1
@@ -420,7 +420,11 @@ class Hooks:
                     result = await self._see_through(call, result)
             if env_before is not None:
                 check_environment(values[1])
-            result, problem = self._settle(point, result)
+            most = INT_MAX if point is None else point.most
+            if result is None and (point is None or (point.is_int and point.none_is_success)):
+                result = SLURM_SUCCESS
+            elif not (type(result) is int and 0 <= result <= most):
+                result, problem = self._settle(point, result)
             if point is not None and point.returns is Returns.TEXT and not problem:
                 result, problem = _that_fits(point, values, result)
         except SlurmError as raised:
@@ -634,14 +638,14 @@ class Hooks:
         """Return whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
         if not self._faults.rules:
             return False
-        fault = self._faults.find(OpenCall(who, name, {"job": job} if job else {}, 0))
+        fault = self._faults.find(OpenCall(who, name, {"job": job} if job else {}, 0, who.cause))
         return fault is not None and not fault.hangs
 
     def script_fault(self, who: Process, name: str) -> CallFault | None:
         """Return the fault that strikes a script which is about to run in *who*."""
         if not self._faults.rules:
             return None
-        return self._faults.find(OpenCall(who, name, {}, 0))
+        return self._faults.find(OpenCall(who, name, {}, 0, who.cause))
 
     async def _ask_errno(self, point: Point, who: Process, about: About) -> None:
         if point is switch_p_get_errno or point is switch_p_strerror:
@@ -660,9 +664,13 @@ class Hooks:
 
     def _show(self, who: Process, shown: dict[str, Any], about: About) -> dict[str, Any]:
         """Put arguments into the form traces hold, as they are before the call."""
-        plain = {key: _shown(value) for key, value in shown.items()}
+        plain: dict[str, Any] = {}
         for key, value in shown.items():
-            if isinstance(value, Buf) and value.version not in (None, _version(who)):
+            if value is None or (type(value) is int and 0 <= value < NO_VAL):
+                plain[key] = value
+                continue
+            plain[key] = _shown(value)
+            if type(value) is Buf and value.version not in (None, _version(who)):
                 # Packed by another version of the plugin than the one that is to read it.
                 plain[key]["version"] = value.version
         if about is not NOTHING:
@@ -691,15 +699,13 @@ def _in_range(returns: Returns, result: int) -> bool:
         return -1 <= result <= 1
     if returns in (Returns.TIME, Returns.SIZE_MB):
         return 0 <= result <= _INT64_MAX
-    return -_INT_MAX <= result <= _INT_MAX
-
-
-_INT_MAX: Final = (1 << 31) - 1
-"""The largest int of C's."""
+    return -INT_MAX <= result <= INT_MAX
 
 
 def _shown(value: Any) -> Any:
-    if isinstance(value, Buf):
+    if type(value) is Handle:
+        return None if value.value is None else str(value)
+    if type(value) is Buf:
         return {"bytes": value.size}
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
@@ -707,16 +713,24 @@ def _shown(value: Any) -> Any:
     return [] if isinstance(value, dict) else _plain(value)
 
 
+_CHANGELESS: Final = frozenset({int, str, bool, type(None)})
+"""The types of arguments that no call changes."""
+
+_CHANGING: Final = (DraftJob, CliOptions)
+
+
 def _show_result(
     shown: dict[str, Any], point: Point, values: tuple[Any, ...], env_before: frozenset[str] | None
 ) -> None:
     """Bring the arguments that a call has changed up to date."""
     for key, value in zip(point.parameters, values, strict=False):
+        if type(value) in _CHANGELESS:
+            continue
         if isinstance(value, Buf):
             shown[key]["bytes"] = value.size
         elif key == "tres_cnt" and type(value) is dict:
             shown[key] = {_plain(name): _plain(count) for name, count in value.items()}
-        elif isinstance(value, DraftJob | CliOptions) and (changed := value.changed()):
+        elif isinstance(value, _CHANGING) and (changed := value.changed()):
             shown["changed"] = changed
     if env_before is not None:
         shown["env"] = [_plain(key) for key in values[1] if key not in env_before]

@@ -77,7 +77,7 @@ class Point:
     """One function of a guide: who calls it, as whom, with what, and what a failure does.
 
     `guide` and `modern` hold the places of each model; an empty one means that the model has no
-    call. `on_subject` is true when the first argument is an opaque object; `is_int` and
+    call. `on_subject` is true when the first argument is an opaque object; `is_int`, `most` and
     `none_is_success` follow from `returns`. `arguments` has a text for every parameter, and for
     those of C that Python returns instead. `later` says what calls the function as long as no run
     of simctl does; it is empty for one that runs reach. Texts that begin with `modern` are empty
@@ -95,6 +95,9 @@ class Point:
     on_subject: bool
     doc: str
     is_int: bool
+    most: int
+    """The largest int that is an answer without a mistake; -1 where none is."""
+
     none_is_success: bool
     c: str
     arguments: Glossary
@@ -121,6 +124,9 @@ class Point:
         """Return who may call it in a model, and as whom."""
         return self.guide if model == "guide" else self.modern
 
+
+INT_MAX: Final = (1 << 31) - 1
+"""The largest int of C's."""
 
 _SUBJECTS = frozenset({"switch_job", "switch_node", "jobinfo", "suspend_info"})
 _PREFIXES = {"switch_p_": "switch", "slurm_ckpt_": "checkpoint", "bb_p_": "burst_buffer"}
@@ -205,6 +211,7 @@ def point(
             on_subject=bool(parameters) and parameters[0] in _SUBJECTS,
             doc=inspect.getdoc(stub) or "",
             is_int=returns in _INTS,
+            most=-1 if returns not in _INTS else 1 if returns is Returns.THREE else INT_MAX,
             none_is_success=returns in _NONE_IS_SUCCESS,
             c=c,
             arguments=known | arguments,

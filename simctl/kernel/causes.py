@@ -74,7 +74,7 @@ class Subjects:
         """A bit for each event of which that is known no more."""
         self._forget_at = _WINDOW
         """How many events are remembered before some are forgotten."""
-        self._forked: dict[int | UnsetType, _Subject] = {}
+        self.forked: dict[int | UnsetType, _Subject] = {}
         """For whom it has forked each of these."""
         self._known: dict[_Subject, int] = {}
         """By job, what anything about it from now on cannot come without."""
@@ -111,8 +111,8 @@ class Subjects:
     def place(self, thread: Any, event: Event, cause: int) -> int:
         """Return the cause of an event, with what it needs; it is entered in the thread's line."""
         if event.pid != self.pid:
-            if event.pid in self._forked:
-                self._of[event.seq] = self._forked[event.pid]
+            if event.pid in self.forked:
+                self._of[event.seq] = self.forked[event.pid]
             return cause
         if len(self._of) > self._forget_at:
             self._forget(event.seq)
@@ -138,7 +138,7 @@ class Subjects:
         elif event.name == "bb_state":
             self._buffers[line.current] = seq
         elif event.name == "fork" and event.args is not UNSET:
-            self._forked[event.args["child"]] = line.current
+            self.forked[event.args["child"]] = line.current
         return cause
 
     def _subject(self, line: _Line, event: Event) -> _Subject:
@@ -198,7 +198,7 @@ class Subjects:
         self._forget_at = len(kept) + max(_WINDOW, len(kept))
         for line in self._lines.values():
             line.own &= kept.keys()
-        self._forget_gone(self._forked, _WINDOW)
+        self._forget_gone(self.forked, _WINDOW)
         for table in (self._known, self._also, self._buffers):
             self._forget_gone(table, _GONE)
 

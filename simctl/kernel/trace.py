@@ -66,23 +66,20 @@ class Traceable(Protocol):
         """Return the arguments worth a place in the trace, `job_id` and `step` among them."""
 
 
-class OpenCall:
+class OpenCall(msgspec.Struct, eq=False):
     """A plugin call under way; its enter line is written only if something happens inside."""
 
-    __slots__ = ("cause", "enter", "name", "plugin", "shown", "started_us", "values", "who")
-
-    def __init__(self, who: Any, name: str, shown: dict[str, Any], started_us: int) -> None:
-        self.who = who
-        """The process, of which a trace needs no more than an `Actor` has."""
-        self.name = name
-        self.shown = shown
-        self.started_us = started_us
-        self.cause = who.cause
-        self.enter = 0
-        self.values: dict[str, Any] = {}
-        """The arguments themselves, by name, for a session."""
-        self.plugin = ""
-        """Which of several plugins of a class is called."""
+    who: Any
+    """The process, of which a trace needs no more than an `Actor` has."""
+    name: str
+    shown: dict[str, Any]
+    started_us: int
+    cause: int
+    enter: int = 0
+    values: dict[str, Any] = {}
+    """The arguments themselves, by name, for a session."""
+    plugin: str = ""
+    """Which of several plugins of a class is called."""
 
 
 class Trace:
@@ -114,12 +111,16 @@ class Trace:
         self.recording = True
 
     def _record(self, event: Event) -> int:
+        """Give an event its number, and hand it to all sinks; return the number."""
+        if self.open_calls:
+            self._enter_open_calls()
+        self.seq = event.seq = self.seq + 1
         thread = self._kernel.current
         alive = thread is not None and not thread.killed
         cause = event.cause
-        if self.subjects is not None:
-            cause = self.subjects.place(thread, event, cause or 0)
-        event.cause = cause or UNSET
+        subjects = self.subjects
+        if subjects is not None and (event.pid == subjects.pid or event.pid in subjects.forked):
+            event.cause = cause = subjects.place(thread, event, cause or 0) or UNSET
         if type(cause) is Cause:
             event.cause = int(cause) or UNSET
             event.needs = cause.needs
@@ -142,14 +143,15 @@ class Trace:
     def _enter_open_calls(self) -> None:
         calls, self.open_calls = self.open_calls, []
         for call in calls:
-            self.seq = call.enter = self.seq + 1
+            call.enter = self.seq + 1
             if self.recording:
-                event = self._plugin_event(call.who, call.name, call.shown)
-                event.seq = call.enter
+                event = _plugin_event(call, dict(call.shown))
                 event.time_us = call.started_us
                 event.phase = "enter"
                 event.cause = call.cause or UNSET
                 self._record(event)
+            else:
+                self.seq = call.enter
 
     def skip(self) -> int:
         """Count an event that is not recorded."""
@@ -189,7 +191,7 @@ class Trace:
             self.choose(who, who.begun)
         return self._record(
             Event(
-                seq=self._number(),
+                seq=0,
                 time_us=self._kernel.now_us,
                 kind="process",
                 name=name,
@@ -217,7 +219,7 @@ class Trace:
         shown = message.shown()
         return self._record(
             Event(
-                seq=self._number(),
+                seq=0,
                 time_us=self._kernel.now_us,
                 kind="message",
                 name=message.rpc,
@@ -263,7 +265,7 @@ class Trace:
             args["node"] = node
         who.cause = self._record(
             Event(
-                seq=self._number(),
+                seq=0,
                 time_us=self._kernel.now_us,
                 kind="state",
                 name=name,
@@ -303,7 +305,7 @@ class Trace:
         if not self.recording:
             return self._number()
         event = Event(
-            seq=self._number(),
+            seq=0,
             time_us=self._kernel.now_us,
             t0_us=t0_us,
             kind=kind,
@@ -356,7 +358,7 @@ class Trace:
 
     def open_call(self, who: Actor, name: str, shown: dict[str, Any]) -> OpenCall:
         """Note that a plugin call begins; nothing is written unless something happens inside."""
-        call = OpenCall(who, name, shown, self._kernel.now_us)
+        call = OpenCall(who, name, shown, self._kernel.now_us, who.cause)
         self.open_calls.append(call)
         return call
 
@@ -366,8 +368,7 @@ class Trace:
             self.open_calls.remove(call)
         if not self.recording:
             return self._number()
-        event = self._plugin_event(call.who, call.name, call.shown)
-        event.seq = self._number()
+        event = _plugin_event(call, call.shown)
         event.time_us = self._kernel.now_us
         if call.started_us != event.time_us:
             event.t0_us = call.started_us
@@ -398,19 +399,32 @@ class Trace:
 
     def prospect(self, call: OpenCall) -> Event:
         """Return the event that *call* would begin with, for rules that look at it beforehand."""
-        event = self._plugin_event(call.who, call.name, call.shown)
+        event = _plugin_event(call, dict(call.shown))
         event.time_us = self._kernel.now_us
         if call.plugin:
             event.plugin = call.plugin
         return event
 
-    def _plugin_event(self, who: Actor, name: str, shown: dict[str, Any]) -> Event:
-        args = {key: value for key, value in shown.items() if key not in ("job", "step")}
-        event = Event(seq=0, time_us=0, kind="plugin", name=name, args=args or UNSET)
-        _identify(event, who)
-        event.job = shown.get("job", who.job)
-        event.step = shown.get("step", who.step)
-        return event
+
+def _plugin_event(call: OpenCall, shown: dict[str, Any]) -> Event:
+    """Return the event of a call; *shown* is what its arguments are made of."""
+    who = call.who
+    return Event(
+        seq=0,
+        time_us=0,
+        kind="plugin",
+        name=call.name,
+        daemon=who.daemon,
+        node=who.host.node,
+        role=who.role,
+        pid=who.pid,
+        uid=who.uid,
+        euid=who.euid,
+        job=shown.pop("job") if "job" in shown else who.job,
+        step=shown.pop("step") if "step" in shown else who.step,
+        task=who.task,
+        args=shown or UNSET,
+    )
 
 
 def _identify(event: Event, who: Actor) -> None:
@@ -449,7 +463,7 @@ class FileSink:
         self._encoder.encode_into(event, buffer, -1)
         self._events += 1
         buffer += b"\n"
-        if len(buffer) > self._BLOCK:
+        if not self._events % 64 and len(buffer) > self._BLOCK:
             self.flush()
 
     def end(self, event: Event) -> None:

@@ -1,6 +1,7 @@
 """States of jobs and nodes: a base state, flags beside it, and which change may follow which."""
 
 import enum
+import functools
 from typing import Final
 
 import attrs
@@ -250,6 +251,7 @@ def check_job_change(before: JobState, after: JobState) -> None:
         raise IllegalTransitionError(f"no job goes from {before} to {after}")
 
 
+@functools.cache
 def node_text(base: NodeBase, flags: NodeFlag) -> str:
     """Return ``ALLOCATED|COMPLETING``, as traces print a node's state."""
     if not flags:
