@@ -103,12 +103,12 @@ _OWN: Final = "it would end simctl without a word"
 
 
 def _is_own_code(frame: FrameType) -> bool:
-    """Tell whether it is simctl's own code that asks, on behalf of a plugin."""
+    """Return whether it is simctl's own code that asks, on behalf of a plugin."""
     return str(frame.f_globals.get("__name__", "")).startswith("simctl.")
 
 
 def _is_child(number: int, *, group: bool) -> bool:
-    """Tell whether a pid, or the number of a group, is that of children of this process."""
+    """Return whether a pid, or the number of a group, is that of children of this process."""
     if not hasattr(os, "waitid"):
         return True  # the system cannot tell
     try:

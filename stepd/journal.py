@@ -164,7 +164,7 @@ class JournalingHost:
         return bool(self._ask("kill", lambda: self._host.kill(pid, signal)))
 
     def has_program(self, name: str) -> bool:
-        """Say whether there is a program of this name."""
+        """Return whether there is a program of this name."""
         return bool(self._ask("has_program", lambda: self._host.has_program(name)))
 
     # Files and pipes.

@@ -33,7 +33,7 @@ class Program:
 
     @property
     def runs(self) -> bool:
-        """Tell whether it has yet to end."""
+        """Return whether it has yet to end."""
         return self.thread is not None and self.thread.alive
 
 

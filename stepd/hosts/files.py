@@ -151,7 +151,7 @@ class Files(Signals):
         return ""
 
     def has_program(self, name: str) -> bool:
-        """Say whether there is a program of this name or path."""
+        """Return whether there is a program of this name or path."""
         known = command_name((name,)) in self._site.commands
         return known or not self._site.programs.lacks((name,), self._files)
 

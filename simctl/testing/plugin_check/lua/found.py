@@ -60,7 +60,7 @@ class Found:
         return any(each.rule == rule and word in each.what for each in self._entries.values())
 
     def on_line(self, rule: str, line: int) -> bool:
-        """Tell whether there is a mistake of a rule on a line."""
+        """Return whether there is a mistake of a rule on a line."""
         return any(each.rule == rule and each.line == line for each in self._entries.values())
 
     def told(self, rule: str, field: str) -> bool:
