@@ -48,6 +48,7 @@ REQUEST_NODE_INFO                 *      -
 REQUEST_PARTITION_INFO            *      -
 REQUEST_RESERVATION_INFO          *      -
 REQUEST_BURST_BUFFER_INFO         *      -
+REQUEST_BURST_BUFFER_STATUS       *      -
 REQUEST_SWITCH_INFO               *      -
 REQUEST_BUILD_INFO                *      -
 DBD_GET_JOBS_COND                 *      -
