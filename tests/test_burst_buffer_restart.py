@@ -84,7 +84,8 @@ def test_a_half_filled_buffer_goes_at_once_and_comes_back_in_a_minute(
     assert "--hurry" in teardown.args["argv"]
     assert back_us <= teardown.time_us < back_us + SECOND
     assert len(setup) == 2
-    assert setup[1].time_us >= back_us + 60 * SECOND
+    asked = [each.time_us - back_us for each in ran.all("bb_p_job_test_stage_in", rc=0)]
+    assert min(each for each in asked if each > 0) == 60 * SECOND
     assert not ran.all("bb_p_job_cancel", job=SUBJECT)
 
 

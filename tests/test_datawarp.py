@@ -899,20 +899,24 @@ def test_a_fault_makes_a_function_fail(function: str) -> None:
 
 
 def test_when_a_job_could_start_is_estimated() -> None:
-    """What is too large may come in a year, what waits for a persistent buffer in an hour."""
+    """What is too large may come in a year, what waits for a persistent buffer in an hour.
+
+    A task of an array that has yet to be split may start in five minutes.
+    """
     text = with_scripts(
         entry("0s", "sbatch use.sh")
+        + entry("0s", "sbatch twice")
         + entry("0s", "srun --bb='capacity=1TiB' true")
-        + entry("100s", "scancel 1 2")
-    )
+        + entry("100s", "scancel 1 2 3")
+    ).replace("/home/alice/twice", "-a 0-29 /home/alice/use.sh")
     ran = run(text)
     estimates = {
         job: event.rc - 1767225600 - event.time_us // 1_000_000
-        for job in (1, 2)
+        for job in (1, 2, 3)
         for event in ran.all("bb_p_job_get_est_start", job=job)[:1]
         if isinstance(event.rc, int)
     }
-    assert estimates == {1: 3600, 2: 365 * 86_400}
+    assert estimates == {1: 3600, 2: 300, 3: 365 * 86_400}
 
 
 def test_a_buffer_gives_way_to_a_job_that_starts_sooner() -> None:

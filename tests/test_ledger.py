@@ -16,6 +16,7 @@ import pytest
 from simctl.ctld.recovery import restored
 from simctl.ctld.saved import state_save, state_writing
 from simctl.ctld.saved.saved_records import JOB, NODE, PART, RESV, SavedController
+from simctl.kernel.procs import SIGKILL
 from simctl.kernel.schedules import InTurn
 from simctl.nodes.authority import Authority
 from simctl.nodes.step_daemons import StepDaemons
@@ -377,6 +378,22 @@ def test_tasks_that_outlive_their_run_are_found(deed: str, monkeypatch: pytest.M
     assert not _run(text, "modern").broken
     _leave_alone(monkeypatch)
     assert rules(_run(text, "modern").broken) == {"over-runs-nowhere"}
+
+
+def test_a_job_whose_id_was_given_again_has_been_forgotten() -> None:
+    """It is made anew from its checkpoint, and slurmctld dies before it has told anybody."""
+    text = CLUSTER.partition("timeline")[0] + (
+        "slurm_conf: {CheckpointType: checkpoint/blcr, MinJobAge: 10}\n"
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun_cr sleep 100'\"}\n"
+        "  - {at: 20s, as: alice, run: scontrol checkpoint vacate 1}\n"
+        "  - {at: 60s, as: alice, run: scontrol checkpoint restart 1, exit: 1}\n"
+        "  - {when: job_state job=1 args.to=PENDING, skip: 1, fault: {crash: slurmctld}}\n"
+        "  - {when: exit role=slurmctld rc=9, fault: {start: slurmctld}}\n"
+    )
+    ran = _run(text, "guide")
+    assert any(each.name == "exit" and each.rc == SIGKILL for each in ran.events)
+    assert not ran.broken
 
 
 def test_who_is_told_that_there_is_no_such_job_is_told_nothing_of_it() -> None:

@@ -43,7 +43,8 @@ def _is_step(key: Any) -> bool:
     "told-job-is-kept",
     says="a job that somebody was told of is there when slurmctld starts again",
     key="a job and a start of slurmctld",
-    exceptions=f"a job that has been over for MinJobAge; {_EXCEPTIONS}",
+    exceptions="a job that has been over for MinJobAge, or whose id was given again; "
+    f"{_EXCEPTIONS}",
     source=_SOURCE,
 )
 def told_job_is_kept(run: Observed) -> Iterator[Finding]:
@@ -52,11 +53,18 @@ def told_job_is_kept(run: Observed) -> Iterator[Finding]:
         for job, each in told(run, start):
             if _is_step(job):
                 continue
-            if job in start.jobs or may_be_purged(run, job, start.death):
+            forgotten = may_be_purged(run, job, start.death) or _is_another(run, each.event, start)
+            if job in start.jobs or forgotten:
                 yield KEPT
             else:
                 what = f"it was {each.state}, and slurmctld knows nothing of it"
                 yield broken(f"job {job}", what, each.by, start.death, start.rest)
+
+
+def _is_another(run: Observed, change: Event, start: Start) -> bool:
+    """Return whether the id of a changed job has been given to another, of which nobody knew."""
+    later = (e for e in run.job_states.get(change.job, ()) if change.seq < e.seq < start.death.seq)
+    return any(arg(each, "from") is None for each in later)
 
 
 @rule(
