@@ -1,6 +1,7 @@
 """`simctl plugins check`: every function is driven, and each kind of mistake is named."""
 
 import json
+from errno import EACCES
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -127,6 +128,19 @@ class Raises(Named, SwitchPlugin):
     def switch_p_job_postfini(self, switch_job: Any, pgid: int, job_id: int, step_id: int) -> None:
         """Divide by nothing."""
         raise ValueError(1 / (step_id - step_id))
+
+    def switch_p_job_attach(
+        self,
+        switch_job: Any,
+        env: dict[str, str],
+        nodeid: int,
+        procid: int,
+        nnodes: int,
+        nprocs: int,
+        rank: int,
+    ) -> None:
+        """Want what only root may do, as the user."""
+        raise SlurmError(EACCES)
 
 
 class Nonsense(Named, SwitchPlugin):
@@ -322,7 +336,13 @@ class BadBuffer(Named, BurstBufferPlugin):
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
-        (Raises, {"switch_p_job_postfini": "ZeroDivisionError"}),
+        (
+            Raises,
+            {
+                "switch_p_job_postfini": "ZeroDivisionError",
+                "switch_p_job_attach": "is refused what it does (EACCES): it runs as the user",
+            },
+        ),
         (
             Nonsense,
             {

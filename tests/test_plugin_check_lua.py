@@ -224,6 +224,18 @@ def test_the_command_says_by_its_status_what_came_of_it(
     assert "defines none of the functions" in capsys.readouterr().err
 
 
+def test_a_version_under_which_a_script_does_not_load_is_named(tmp_path: Path) -> None:
+    """Its main chunk uses what an older Slurm has not."""
+    path = tmp_path / "job_submit.lua"
+    path.write_text(
+        "local shared = slurm.GRES_ALLOW_TASK_SHARING + 0\n" + SUBMIT.format("") + MODIFY
+    )
+    report = check_script(str(path), luas=("5.4",), slurms=("24.05", "22.05"))
+    (mistake,) = [each for each in report.mistakes if each.rule == "does-not-load"]
+    assert mistake.where == "job_submit.lua:1"
+    assert "does not load under Lua 5.4 and Slurm 22.05" in mistake.text
+
+
 BUFFERS = """\
 function slurm_bb_pools() return slurm.SUCCESS, {pools} end
 function slurm_bb_job_process(script) return slurm.SUCCESS end
@@ -279,9 +291,10 @@ def test_mistakes_of_a_burst_buffer_script_are_found(tmp_path: Path) -> None:
         (("setup", "slurm.log_info('of %s', os.getenv('NONE'))"), "nil-in-log", 3),
         (("data_in", "local f = io.open('/none') f:read('*a')"), "stage-error", 4),
         (("pools", "'fast 100'"), "no-pools", 1),
+        (("data_in", "if id ~= '0' then return 'done' end"), "no-status", 4),
         (("paths", "os.execute('scontrol update jobid=' .. id)"), "self-waiting", 6),
     ],
-    ids=["missing", "nil", "error", "pools", "waits"],
+    ids=["missing", "nil", "error", "pools", "status", "waits"],
 )
 def test_a_mistake_that_ends_a_call_is_found(
     tmp_path: Path, body: tuple[str, str], rule: str, line: int

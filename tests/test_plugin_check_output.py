@@ -1,10 +1,12 @@
 """`simctl plugins check --json`: what a plugin prints, and exit statuses."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import simctl.testing
 from simctl.cli import main
 from simctl.status import OK
 
@@ -140,3 +142,18 @@ def test_what_cannot_be_loaded_ends_with_2(
     printed = capsys.readouterr()
     assert not printed.out
     assert told in printed.err
+
+
+def test_no_rule_is_declared_and_never_broken() -> None:
+    """The check blames by each rule, and a test names it, or the constant that it is."""
+    checks = Path(simctl.testing.__file__).parent
+    source = "".join(path.read_text() for path in sorted(checks.rglob("*.py")))
+    declared = re.findall(r'^(\w+): Final = rule\(\s*"([a-z0-9-]+)"', source, re.MULTILINE)
+    assert len(declared) == source.count(": Final = rule(")
+    tests = Path(__file__).parent
+    planted = "".join(
+        path.read_text() for path in sorted(tests.rglob("*")) if path.suffix in (".py", ".yaml")
+    )
+    for constant, name in declared:
+        assert len(re.findall(rf"\b{constant}\b", source)) > 1, name
+        assert name in planted or re.search(rf"\b{constant}\b", planted), name

@@ -28,7 +28,6 @@ class Desk:
     breaks: list[Break] = attrs.field(factory=list)
     breaks_made: int = 0
     acts_made: int = 0
-    files_made: int = 0
     target: Target | None = None
     reading: Any = None
     """What the front end has read ahead, or where in a script it is."""

@@ -87,7 +87,6 @@ _JOB_FIELDS: Final = (
     Field(name="end_us", shape=_COUNT_OR_NULL, doc="When it ended, in microseconds."),
     Field(name="restarts", shape=_COUNT, doc="How often it was put back into the queue."),
 )
-JOB_FIELDS: Final = tuple(field.name for field in _JOB_FIELDS)
 
 
 def _check_job(values: Values, reading: Reading) -> None:

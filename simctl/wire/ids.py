@@ -5,11 +5,8 @@ from typing import Final, NewType
 JobId = NewType("JobId", int)
 StepNumber = NewType("StepNumber", int)
 Uid = NewType("Uid", int)
-Pid = NewType("Pid", int)
 Micros = NewType("Micros", int)
 """Virtual time in microseconds since the start of the run, or a length of it."""
-
-NodeName = NewType("NodeName", str)
 
 NO_VAL: Final = 0xFFFFFFFE
 """What Slurm sends for "not set"; as a step id it means all steps of the job."""

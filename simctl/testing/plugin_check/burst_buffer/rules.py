@@ -121,12 +121,6 @@ OVER_TOTAL: Final = rule(
     cost="people plan by what `scontrol show burstbuffer` says, and it cannot be so",
     remedy="book space where it is granted, and give it back once where the job lets go of it",
 )
-USED_AT_REST: Final = rule(
-    "used-by-nobody",
-    rank=2,
-    cost="`scontrol show burstbuffer` tells of space in use that nobody has any more",
-    remedy="count what is in use by the jobs that hold it",
-)
 FAILURE_IGNORED: Final = rule(
     "failure-ignored",
     rank=2,
@@ -145,11 +139,4 @@ ACCEPTS_TYPO: Final = rule(
     rank=2,
     cost="the job is taken on and breaks in a thread long after its user has gone",
     remedy="read the whole directive in job_validate, and refuse there what cannot be",
-)
-GOES_BACK: Final = rule(
-    "acts-on-ended-job",
-    rank=2,
-    cost="a job that is over is shown as staged, its space is booked again, or it is asked about "
-    "for ever",
-    remedy="look the job up anew with the lock, and look at its state, before a thread changes it",
 )
