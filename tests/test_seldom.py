@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from simctl.ctld.nodes.leftovers import belongs
+from simctl.ctld.state.records import JobRecord
 from simctl.ctld.steps import step_queue
 from simctl.nodes.prologs import Prologs
 from simctl.wire import states
@@ -129,7 +130,7 @@ def test_a_prolog_is_under_way_until_the_launches_that_wait_for_it_are_made() ->
 
 def test_a_srun_that_asks_again_for_its_step_keeps_its_place() -> None:
     """Who waits longest is woken first, however often it has asked in vain."""
-    job: Any = SimpleNamespace(step_waiters={})
+    job: Any = _Job({})
     sruns: list[Any] = ["first", "second", "third"]
     for now_us, srun in enumerate([*sruns, sruns[0], sruns[1]]):
         step_queue.wait(cast("Any", SimpleNamespace(now_us=now_us)), job, srun)
@@ -304,10 +305,22 @@ def test_a_srun_that_has_waited_a_minute_is_woken_in_any_case(waited_s: int, wok
     """Beside the eight that are woken when a step ends."""
     sent: list[object] = []
     sruns = {_Open(f"srun {number}"): 0 for number in range(10)}
-    job: Any = SimpleNamespace(job_id=1, step_waiters=sruns, state=states.RUNNING)
+    job: Any = _Job(sruns)
     ctld: Any = SimpleNamespace(now_us=waited_s * 1_000_000, send=lambda srun, _: sent.append(srun))
     step_queue.wake(ctld, job)
     assert len(sent) == woken
+
+
+class _Job:
+    """A job that runs, with the sruns that wait for steps of it."""
+
+    job_id = 1
+    state = states.RUNNING
+    step_waits = JobRecord.step_waits
+    step_waits_no_more = JobRecord.step_waits_no_more
+
+    def __init__(self, step_waiters: dict[Any, int]) -> None:
+        self.step_waiters = step_waiters
 
 
 class _Open(str):
