@@ -390,6 +390,15 @@ def test_each_mistake_is_named_with_its_function(kind: type[Any], wrong: dict[st
         assert text in found[function]
 
 
+def test_what_only_root_may_do_is_no_call_that_breaks() -> None:
+    """It has a rule of its own, and a remedy: a function that runs as root."""
+    rules = {each.function: each.rule for each in checked(Raises).mistakes}
+    assert rules == {
+        "switch_p_job_postfini": "call-breaks",
+        "switch_p_job_attach": "needs-root",
+    }
+
+
 def test_what_a_process_keeps_for_itself_is_no_problem() -> None:
     """Each process counting its own calls, or reading what init stored, is how it should be."""
 
