@@ -228,6 +228,9 @@ class Streams:
                 )
             case OpenFile(mode="write" | "append" | "both"):
                 try:
+                    if stream.mode == "both":
+                        self._write_in_place(stream, text, files)
+                        return ""
                     files.append(stream.path, text.encode(errors="surrogateescape"))
                 except OSError as error:
                     return error.strerror or str(error)
@@ -241,6 +244,15 @@ class Streams:
             case _:
                 return _BAD
         return ""
+
+    def _write_in_place(self, stream: OpenFile, text: str, files: DiskView) -> None:
+        """Write where reading has come to, over what is there, as `<>` has it."""
+        file = self._files[stream.number]
+        ahead = len(file.text[file.at :].encode(errors="surrogateescape"))
+        at, new = file.seen - ahead, text.encode(errors="surrogateescape")
+        before = files.read(stream.path) if stream.path != "/dev/null" else b""
+        files.write(stream.path, before[:at] + new + before[at + len(new) :])
+        file.seen, file.text, file.at = at + len(new), "", 0
 
     def is_full(self, end: PipeEnd) -> bool:
         """Return whether the process that wrote to a pipe has to wait."""

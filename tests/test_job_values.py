@@ -31,6 +31,11 @@ def typed(*lines: str, user: str = "alice") -> tuple[CommandResult, ...]:
         ("--gpus=0", 0, ""),
         ("--gpus=odd", 1, "Requested node configuration is not available"),
         ("--gpus-per-node=odd:1", 1, "Requested node configuration is not available"),
+        ("-N1 -n2 --gpus-per-task=1 --propagate --propagate=NONE", 0, ""),
+        ("-n2 --gpus-per-task=odd:1", 1, "Requested node configuration is not available"),
+        ("--gpus-per-task=1", 1, "sbatch: fatal: --gpus-per-task or --tres-per-task used without"),
+        ("-N2 -n3 --gpus-per-task=1", 255, "--gpus that nodes do not share alike is an option"),
+        ("--propagate=STACK,ODD", 255, "sbatch: error: --propagate: STACK,ODD: no names of limits"),
         ("--gpus=1:1", 1, "sbatch: error: Invalid generic resource (gres) specification"),
     ],
 )
@@ -49,6 +54,19 @@ def test_options_as_they_are_told() -> None:
     assert "sbatch: gres                : gres:gpu:1\n" in told[0].stderr
     assert "sbatch: gpus                : 2\n" in told[0].stderr
     assert "sbatch: mem                 : 100\n" in told[1].stderr
+
+
+def test_gpus_of_tasks_are_those_of_their_nodes() -> None:
+    """Tasks that are not told are as many as there are gpus for them."""
+    told = typed(
+        "sbatch -N1 -n2 --gpus-per-task=1 j.sh",
+        "scontrol show job 1",
+        "sbatch -G 2 --gpus-per-task=2 j.sh",
+        "scontrol show job 2",
+    )
+    assert "TresPerNode=gres:gpu:2" in told[1].stdout
+    assert "NumTasks=2" in told[1].stdout
+    assert "NumTasks=1" in told[3].stdout
 
 
 @pytest.mark.parametrize(

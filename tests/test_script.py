@@ -92,7 +92,7 @@ def test_the_whole_subset_is_accepted() -> None:
         ("shopt -s globstar", "globstar"),
         ("read -t 3 x", "read -t"),
         ("wait -p x", "wait -p"),
-        ("jobs -l", "jobs -l"),
+        ("jobs -n", "jobs -n"),
         ("declare -n x=y", "declare -n"),
         ("pushd /tmp", "`pushd`"),
         ("caller", "`caller`"),

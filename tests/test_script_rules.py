@@ -47,6 +47,15 @@ RULES = {
     # kill reaches the process that it names, and nothing that this has started.
     "(sleep 3; echo a > f) & sleep 1; kill $!; wait $!; echo $?; sleep 3; cat f": "143\n",
     "(trap 'echo T' TERM; sleep 3; echo on) & sleep 1; kill $!; wait; echo $SECONDS": "T\non\n3\n",
+    # A shell that waits in the foreground takes INT for what its child makes of it.
+    "(kill -INT $$; sleep 1; echo in); echo on": "in\non\n",
+    "(bash -c 'kill -INT $PPID; kill -INT $$'; echo on); echo $?": "130\n",
+    # jobs in a substitution or a pipe tells of the shell's own, which it cannot wait for.
+    "sleep 5 & sleep 1 & echo $(jobs -r | wc -l); sleep 2; echo $(jobs -rp | wc -l)": "2\n1\n",
+    "sleep 9 & (jobs; wait $!; echo $?)": "127\n",
+    "sleep 9 & jobs -l | sed 's/ [0-9]* / P /'": "[1]+ P Running                 sleep 9 &\n",
+    # A file that is opened both ways is written where reading has come to.
+    "echo abcd > f; exec 3<> f; read -rn 1 x <&3; printf X >&3; cat f": "aXcd\n",
     # A subscript before the first element is told, and there is nothing there.
     "a=(x); echo [${a[-2]}] ${a[-2]:-d}; [[ -v a[-2] ]]; echo $?": "[] d\n1\n",
     "a=(x y); echo [${a[*]:2:-1}]; echo on; echo ${a[*]:1:-1}\necho next": "[]\non\nnext\n",

@@ -14,7 +14,7 @@ from simctl.kernel.procs import (
     exit_code_of,
     signal_of,
 )
-from simctl.kernel.threads import Thread
+from simctl.kernel.threads import Killed, Thread
 from simctl.site import Site, User
 from simctl.stepd.hosts.child import Child, Running
 from simctl.stepd.journal import JournalingHost
@@ -29,6 +29,7 @@ from simctl.stepd.scripts.host import (
     Redirects,
     Stream,
 )
+from simctl.stepd.signals import SIGINT
 from simctl.stepd.streams import BROKEN, Output, Streams
 
 _STDERR: Final = 2
@@ -64,6 +65,12 @@ class Base:
     _begun = False
     _waiter: Thread | None = None
     _interruptible = False
+    _awaited: Child | None = None
+    """The child, a subshell or a program, that the shell can do nothing but wait for."""
+
+    _interrupted = False
+    """INT came while the shell waited for a child in the foreground."""
+
     _out_of_memory = False
     _stopped = False
     _paused = False
@@ -215,8 +222,7 @@ class Base:
         if forked != child.forked:
             # It has waited for others as well, or has done something meanwhile.
             self._site.trace.join(self.process, forked)
-        signal = signal_of(child.status)
-        return 128 + signal if signal else exit_code_of(child.status)
+        return shell_status(child.status)
 
     async def _wait_for(
         self, children: list[Child], *, interruptible: bool, due_us: int = NEVER_US
@@ -227,6 +233,7 @@ class Base:
             held = self._stopped or self._paused
             ended = next((child for child in children if child.ended), None)
             if ended is not None and not held:
+                self._die_with(ended)
                 return ended.pid
             if kernel.now_us >= due_us and not held:
                 return 0
@@ -244,7 +251,25 @@ class Base:
                 kernel.arm(wakes_us)
             self._waiter = kernel.current
             self._interruptible = interruptible
+            self._awaited = None if interruptible else child
             await kernel.park(f"{child.process.name} (pid {child.process.pid}) to end")
-            self._waiter = None
+            self._waiter = self._awaited = None
             if timed and kernel.now_us >= child.due_us:
                 self._expire(child)
+
+    def _die_with(self, child: Child) -> None:
+        """End by an INT that came meanwhile, if the child in the foreground ended by it as well.
+
+        A shell takes it from a child that did not that it has seen to the signal.
+        """
+        interrupted, self._interrupted = self._interrupted, False
+        if interrupted and child.status == SIGINT:
+            self._site.procs.kill(self.process, SIGINT)
+            self._tell_end(SIGINT)
+            raise Killed
+
+
+def shell_status(status: int) -> int:
+    """Return a wait status as a shell knows it: an exit code, or 128 and the signal."""
+    signal = signal_of(status)
+    return 128 + signal if signal else exit_code_of(status)

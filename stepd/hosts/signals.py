@@ -18,6 +18,7 @@ from simctl.stepd.outcome import (
     default_status,
 )
 from simctl.stepd.scripts.host import Disposition
+from simctl.stepd.signals import SIGINT
 from simctl.stepd.stopping import take_signal
 
 _TRAP_KEEPS = "trap"
@@ -57,10 +58,19 @@ class Signals(Base):
             if self._interruptible and self._waiter is not None:
                 self._kernel.wake(self._waiter)
             return
+        if signal == SIGINT and self._awaits_foreground:
+            self._interrupted = True
+            return
         status = SIGKILL if signal == SIGKILL else default_status(signal)
         if status is not None and not self.process.exited:
             self._site.procs.kill(self.process, status)
             self._tell_end(status)
+
+    @property
+    def _awaits_foreground(self) -> bool:
+        """Return whether this is a shell that waits for a child to go on."""
+        is_tool = self._run is not None and self._run.tool
+        return self._awaited is not None and not is_tool
 
     def _take_while_stopped(self, signal: int) -> None:
         if signal != SIGCONT:

@@ -14,6 +14,7 @@ from simctl.kernel.procs import (
 from simctl.limits import SCRIPT_FORKS, SCRIPT_PROCESSES, SUBSHELL_NESTING
 from simctl.plugins.guard import DiedError
 from simctl.site import CommandCall
+from simctl.stepd.hosts.base import shell_status
 from simctl.stepd.hosts.child import Child, Running, command_name
 from simctl.stepd.hosts.files import Files
 from simctl.stepd.journal import DivergedError, JournalingHost
@@ -173,11 +174,21 @@ class Starting(Files):
         return await self._wait_for(children, interruptible=interruptible, due_us=due_us)
 
     def status(self, pid: int) -> int:
-        """Return the exit status of a child that has ended, 127 if it is none; else -1."""
+        """Return the exit status of a child that has ended, 127 if it is none; else -1.
+
+        Of a child of the script that has forked this one it tells as well.
+        """
         child = self._children.get(pid)
         if child is None:
-            return _NO_CHILD
+            return self._parent.glance(pid) if self._parent is not None else _NO_CHILD
         return self._status(child) if child.ended else -1
+
+    def glance(self, pid: int) -> int:
+        """Return what `status` does, for a child that has been forked: nothing is noted."""
+        child = self._children.get(pid)
+        if child is None:
+            return self._parent.glance(pid) if self._parent is not None else _NO_CHILD
+        return shell_status(child.status) if child.ended else -1
 
     def _fork(self, argv: tuple[str, ...], env: dict[str, str]) -> Process:
         """Fork a child that executes a program, or is a command of Slurm's."""

@@ -79,7 +79,7 @@ async def _wait(shell: Shell, arguments: list[str], streams: Redirects) -> int:
 
 async def _wait_for_all(state: ShellState) -> None:
     """Wait for all that runs in the background, and forget it."""
-    for job in list(state.jobs):
+    for job in [each for each in state.jobs if not each.inherited]:
         for pid in job.pids:
             await _reap(state, pid)
     state.jobs.clear()
@@ -88,7 +88,7 @@ async def _wait_for_all(state: ShellState) -> None:
 
 async def _wait_next(state: ShellState, named: list[str], streams: Redirects) -> int:
     """Wait for the next of the children, or of those that are named, to end."""
-    jobs = [job for job in state.jobs if not job.told]
+    jobs = [job for job in state.jobs if not (job.told or job.inherited)]
     if named:
         pids = [each for text in named for each in _pids_of(state, text)]
         jobs = [job for job in jobs if job.pids[-1] in pids]
@@ -115,7 +115,7 @@ async def _wait_for(state: ShellState, text: str, streams: Redirects) -> int:
     """Wait for the child whose pid is *text*, or remember its status."""
     if text.startswith("%"):
         job = job_of(state, text)
-        if job is None:
+        if job is None or job.inherited:
             await state.complain(f"wait: {text}: no such job", streams.stderr)
             return _NOT_A_CHILD
         for pid in job.pids:
@@ -127,7 +127,9 @@ async def _wait_for(state: ShellState, text: str, streams: Redirects) -> int:
         return 1
     pid = int(text)
     job = next((each for each in state.jobs if pid in each.pids), None)
-    if job is not None:
+    if job is not None and job.inherited:
+        state.ended.pop(pid, None)
+    elif job is not None:
         await _reap(state, pid)
         if pid == job.pids[-1]:
             for other in job.pids:
@@ -146,15 +148,16 @@ async def _jobs(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     going = running(state)
     shown = state.jobs if not set(letters) & set("rs") else [] if "s" in letters else going
     lines: list[str] = []
-    for place, job in enumerate(shown):
+    for job in shown:
         if "p" in letters:
             lines.append(str(job.pids[0]))
             continue
-        mark = "+" if place == len(shown) - 1 else "-" if place == len(shown) - 2 else " "
+        mark = "+" if job is state.jobs[-1] else "-" if job is state.jobs[-2] else " "
         alive = job in going
         status = state.ended.get(job.pids[-1], 0)
         word = "Running" if alive else "Done" if not status else f"Exit {status}"
-        lines.append(f"[{job.number}]{mark}  {word:<24}{job.text}{' &' * alive}")
+        pid = f"{job.pids[0]} " if "l" in letters else " "
+        lines.append(f"[{job.number}]{mark} {pid}{word:<24}{job.text}{' &' * alive}")
     if lines:
         await state.host.write(streams.stdout, "".join(f"{line}\n" for line in lines))
     state.jobs = going if not letters else state.jobs

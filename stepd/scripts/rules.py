@@ -207,8 +207,8 @@ def _printf(words: tuple[Word, ...]) -> Iterator[Complaint]:
 
 
 def _jobs(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse the lists that name process groups and states."""
-    yield from _options("prs")(words)
+    """Refuse the lists that tell of changes alone."""
+    yield from _options("lprs")(words)
 
 
 _RULES: dict[str, Callable[[tuple[Word, ...]], Iterator[Complaint]]] = {

@@ -309,7 +309,13 @@ class Shell:
             return self.fork(
                 inner, streams, tested=tested, redirections=redirections, background=background
             )
-        return self.fork(_body(command), streams, tested=tested, background=background)
+        return self.fork(
+            _body(command),
+            streams,
+            tested=tested,
+            background=background,
+            knows_jobs=isinstance(command, Simple),
+        )
 
     def _is_program(self, command: Simple) -> bool:
         """Whether *command* runs a program whatever the state, and its words change nothing."""
@@ -366,6 +372,7 @@ class Shell:
         substitutes: bool = False,
         redirections: tuple[Redirection, ...] = (),
         background: bool = False,
+        knows_jobs: bool = False,
     ) -> int:
         """Start a subshell that runs *commands*, and return its pid.
 
@@ -380,6 +387,9 @@ class Shell:
         errors = kept.traps.get(ERR_TRAP) if state.options.get("E") else None
         kept.traps = {ERR_TRAP: errors} if errors else {}
         kept.trap_statuses = []
+        if not substitutes and not knows_jobs:
+            # `jobs` in a substitution or a pipe tells of this shell's, and in other subshells not.
+            kept.jobs = []
         if background:
             kept.traps[SIGINT] = ("", ())
         if substitutes and not state.options.get("inherit_errexit"):

@@ -88,6 +88,8 @@ class Job:
     pids: tuple[int, ...]
     text: str = ""
     told: bool = False
+    inherited: bool = False
+    """Whether it is a job of the shell that forked this one, which cannot wait for it."""
 
 
 @attrs.define(kw_only=True)
@@ -155,7 +157,7 @@ class ShellState:
             options=dict(self.options),
             calls=list(self.calls),
             functions=dict(self.functions),
-            jobs=[attrs.evolve(job) for job in self.jobs],
+            jobs=[attrs.evolve(job, inherited=True) for job in self.jobs],
             ended=dict(self.ended),
             traps=dict(self.traps),
             trap_statuses=list(self.trap_statuses),

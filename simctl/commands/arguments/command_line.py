@@ -185,7 +185,7 @@ def _shown_record(name: str, value: Any) -> str:
     if name == "distribution":
         how, plane = value
         return f"plane={plane}" if plane else str(how.name.lower())
-    if name in ("gpus", "gpus-per-node"):
+    if name in ("gpus", "gpus-per-node", "gpus-per-task"):
         return gpus_text(value)
     if isinstance(value, tuple):
         return compress(value) if name in ("nodelist", "exclude") else ",".join(value)

@@ -32,6 +32,7 @@ HELP: Final[Mapping[str, str]] = {
     "gid": "group to run as, for root alone",
     "gpus": "gpus of the whole job",
     "gpus-per-node": "gpus on each node",
+    "gpus-per-task": "gpus of each task",
     "gres": "generic resources on each node, such as gpu:2",
     "help": "show this text",
     "hint": "what the job is bound by; every core has one thread",

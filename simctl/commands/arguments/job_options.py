@@ -21,6 +21,7 @@ from simctl.commands.arguments.job_values import (
     node_count,
     one_thread,
     open_mode,
+    rlimits,
     time_limit,
     warning,
 )
@@ -62,6 +63,8 @@ JOB_OPTIONS: Final = (
     Option(long="gres", read=gres),
     Option(long="gpus", short="G", read=gpus),
     Option(long="gpus-per-node", read=gpus),
+    Option(long="gpus-per-task", read=gpus),
+    Option(long="propagate", read=rlimits, optional="ALL"),
     Option(long="reservation", read=text),
     Option(long="constraint", short="C", read=constraint),
     Option(long="licenses", short="L", read=text),
@@ -100,10 +103,10 @@ JOB_UNBUILT: Final = frozenset(
     clusters M contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d delay-boot dependency exclusive-user export export-file
     extra-node-info B F nodefile gpu-bind gpu-freq
-    gpus-per-socket gpus-per-task gres-flags H hold i ignore-pbs input
+    gpus-per-socket gres-flags H hold i ignore-pbs input
     kill-on-invalid-dep mcs-label mem-bind
     mem-per-gpu network nice ntasks-per-gpu ntasks-per-socket
-    share power priority profile propagate reboot
+    share power priority profile reboot
     sockets-per-node spread-job switches test-only thread-spec
     use-min-nodes wait-all-nodes
     container prefer

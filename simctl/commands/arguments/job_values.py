@@ -265,6 +265,18 @@ def gpus(value: str) -> tuple[str, int]:
     return f"gpu:{match[1]}" if match[1] else "gpu", int(match[2] or 1)
 
 
+_RLIMITS: Final = frozenset(
+    "ALL NONE AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+)
+
+
+def rlimits(value: str) -> str:
+    """Read which limits of the submitting shell a job is to have, which bound nothing here."""
+    if not {each.removeprefix("RLIMIT_") for each in value.upper().split(",")} <= _RLIMITS:
+        raise ValueError(f"--propagate: {value}: no names of limits")
+    return value
+
+
 def gpus_text(value: tuple[str, int]) -> str:
     """Return gpus as they were asked for."""
     kind, count = value

@@ -60,6 +60,7 @@ VARIABLES: Final = {
     "SALLOC_EXCLUSIVE": "exclusive",
     "SALLOC_GPUS": "gpus",
     "SALLOC_GPUS_PER_NODE": "gpus-per-node",
+    "SALLOC_GPUS_PER_TASK": "gpus-per-task",
     "SALLOC_GRES": "gres",
     "SALLOC_HINT": "hint",
     "SALLOC_IMMEDIATE": "immediate",

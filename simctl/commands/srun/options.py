@@ -124,6 +124,7 @@ OF_ALLOCATIONS: Final = {
     "SLURM_DEPENDENCY": "dependency",
     "SLURM_GPUS": "gpus",
     "SLURM_GPUS_PER_NODE": "gpus-per-node",
+    "SLURM_GPUS_PER_TASK": "gpus-per-task",
     "SLURM_GRES": "gres",
     "SLURM_JOB_NAME": "job-name",
     "SLURM_MEM_PER_CPU": "mem-per-cpu",
@@ -138,7 +139,8 @@ OF_ALLOCATIONS: Final = {
 """Those that count only where srun asks for a job of its own."""
 
 _REFUSED_IN_JOBS: Final = (
-    *("mem", "mem-per-cpu", "gres", "gpus", "gpus-per-node", "mincpus", "reservation", "signal"),
+    *("mem", "mem-per-cpu", "gres", "gpus", "gpus-per-node", "gpus-per-task", "mincpus"),
+    *("reservation", "signal"),
     *("deadline", "constraint", "licenses", "tmp", "test-only"),
     *("bb", "bbf"),
     *("hold", "begin", "dependency", "kill-on-invalid-dep", "nice", "priority"),

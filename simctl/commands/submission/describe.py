@@ -32,10 +32,10 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
     Raises:
         UsageError: They ask for a generic resource that slurm.conf does not know.
     """
-    gres = _gres(call, options)
     user = acting_user(call, options)
     how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
     least, most, tasks = _size(call, options, how, batch=bool(more.get("script")))
+    gres = _gres(call, _with_gpus(call, options, least, most, tasks))
     deadline_s = _deadline_s(call, options, more.get("begin_s", 0))
     return JobDesc(
         name=options.get("job-name", name),
@@ -112,7 +112,9 @@ def _size(
         least = most = tasks
     if tasks == NO_VAL:
         tasks = _tasks_by_node(options, least, most, batch=batch)
-    if "gpus" in options and least == NO_VAL:
+    if "gpus-per-task" in options and "gpus" in options and tasks == NO_VAL:
+        tasks = options["gpus"][1] // options["gpus-per-task"][1]
+    if ("gpus" in options or "gpus-per-task" in options) and least == NO_VAL:
         least = most = 1
     if how is Distribution.ARBITRARY and tasks == NO_VAL:
         tasks = len(options.get("nodelist", ())) or NO_VAL
@@ -166,6 +168,22 @@ def _resolved(call: CommandCall, options: Mapping[str, Any], path: str) -> str:
     return (
         resolve(path, resolve(options.get("chdir", call.work_dir), call.work_dir)) if path else ""
     )
+
+
+def _with_gpus(
+    call: CommandCall, options: Mapping[str, Any], least: int, most: int, tasks: int
+) -> Mapping[str, Any]:
+    """Return the options with gpus in all, where gpus of each task are asked for."""
+    if "gpus-per-task" not in options:
+        return options
+    if tasks == NO_VAL:
+        told = (
+            "--gpus-per-task or --tres-per-task used without either --gpus or -n/--ntasks is not "
+            "allowed."
+        )
+        raise UsageError(1, f"{call.argv[0]}: fatal: {told}")
+    kind, count = options["gpus-per-task"]
+    return {**options, "nodes": (least, most), "gpus": (kind, count * tasks)}
 
 
 def _gres(call: CommandCall, options: Mapping[str, Any]) -> dict[str, int]:

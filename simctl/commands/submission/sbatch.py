@@ -96,6 +96,7 @@ VARIABLES: Final = {
     "SBATCH_GET_USER_ENV": "get-user-env",
     "SBATCH_GPUS": "gpus",
     "SBATCH_GPUS_PER_NODE": "gpus-per-node",
+    "SBATCH_GPUS_PER_TASK": "gpus-per-task",
     "SBATCH_GRES": "gres",
     "SBATCH_HINT": "hint",
     "SBATCH_IGNORE_PBS": "ignore-pbs",
@@ -123,7 +124,7 @@ UNBUILT_VARIABLES: Final = tuple(
     f"SBATCH_{name}"
     for name in """
     ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
-    GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS MEM_BIND MEM_PER_GPU NETWORK
+    GPU_BIND GPU_FREQ GRES_FLAGS MEM_BIND MEM_PER_GPU NETWORK
     NTASKS_PER_GPU POWER PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
     USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES
     """.split()
@@ -316,6 +317,7 @@ _TOLD: Final = {
     "dependency": "SLURM_JOB_DEPENDENCY",
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
+    "gpus-per-task": "SLURM_GPUS_PER_TASK",
     "hint": "SLURM_HINT",
     "ntasks-per-core": "SLURM_NTASKS_PER_CORE",
     "threads-per-core": "SLURM_THREADS_PER_CORE",

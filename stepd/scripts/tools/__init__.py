@@ -86,11 +86,12 @@ _KNOWN: dict[str, _Known] = {
     ),
     "sort": _Known(
         spec=Spec(
-            flags="nrufbhVcs",
+            flags="nrufbghVcs",
             valued="ktoS",
             status=2,
             long=_long(
                 numeric_sort="n",
+                general_numeric_sort="g",
                 reverse="r",
                 unique="u",
                 key="k",
@@ -196,9 +197,11 @@ _KNOWN: dict[str, _Known] = {
     ),
     "cp": _Known(
         spec=Spec(
-            flags="rRafnpuvT",
+            # Simulated disks have no links, which -L, -P, -H and -d are about.
+            flags="rRafnpuvTLPHd",
             valued="t",
-            long=_long(recursive="r", archive="a", force="f", no_clobber="n", preserve="p"),
+            long=_long(recursive="r", archive="a", force="f", no_clobber="n", preserve="p")
+            | _long(dereference="L", no_dereference="P"),
         ),
         main="files.cp",
     ),

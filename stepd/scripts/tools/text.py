@@ -347,7 +347,7 @@ async def sort(tool: Tool, options: Options) -> int:
     return 0
 
 
-_KEY = re.compile(r"(\d+)(?:\.(\d+))?([bdfinrhV]*)(?:,(\d+)(?:\.(\d+))?([bdfinrhV]*))?")
+_KEY = re.compile(r"(\d+)(?:\.(\d+))?([bdfginrhV]*)(?:,(\d+)(?:\.(\d+))?([bdfginrhV]*))?")
 
 
 class _Key:
@@ -360,7 +360,7 @@ class _Key:
         own = match[3] + (match[6] or "")
         if "i" in own or "d" in own:
             raise ToolMistake(f"sort: -k {text}: d and i are not simulated", 2)
-        general = "".join(letter for letter in "bfnrhV" if letter in options)
+        general = "".join(letter for letter in "bfgnrhV" if letter in options)
         self.letters = (own.replace("b", "") and own) or own + general
         self.whole = not text
         self.first = (int(match[1]), int(match[2] or 1))
@@ -400,6 +400,7 @@ class _Key:
 
 
 _SORT_NUMBER = re.compile(r"[ \t]*(-?\d*(?:\.\d+)?)")
+_GENERAL = re.compile(r"[ \t]*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _HUMAN = re.compile(r"[ \t]*(-?\d*(?:\.\d+)?)([KkMGTPE]?)")
 
 
@@ -428,6 +429,10 @@ def _value(key: _Key, line: str) -> Any:
         assert found is not None
         scale = 1024 ** ("KMGTPE".find(found[2].upper()) + 1) if found[2] else 1
         return float(found[1] or 0) * scale if found[1] not in ("-", "") else 0.0
+    if "g" in key.letters:
+        general = _GENERAL.match(text)
+        # What is no number comes before all that are.
+        return (1, float(general[0])) if general is not None else (0, 0.0)
     if "n" in key.letters:
         found = _SORT_NUMBER.match(text)
         assert found is not None
