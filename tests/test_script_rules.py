@@ -48,8 +48,8 @@ RULES = {
     "(sleep 3; echo a > f) & sleep 1; kill $!; wait $!; echo $?; sleep 3; cat f": "143\n",
     "(trap 'echo T' TERM; sleep 3; echo on) & sleep 1; kill $!; wait; echo $SECONDS": "T\non\n3\n",
     # A shell that waits in the foreground takes INT for what its child makes of it.
-    "(kill -INT $$; sleep 1; echo in); echo on": "in\non\n",
-    "(bash -c 'kill -INT $PPID; kill -INT $$'; echo on); echo $?": "130\n",
+    "(sleep 1; kill -INT $$; sleep 1; echo in); echo on": "in\non\n",
+    "(bash -c 'sleep 1; kill -INT $PPID; kill -INT $$'; echo on); echo $?": "130\n",
     # jobs in a substitution or a pipe tells of the shell's own, which it cannot wait for.
     "sleep 5 & sleep 1 & echo $(jobs -r | wc -l); sleep 2; echo $(jobs -rp | wc -l)": "2\n1\n",
     "sleep 9 & (jobs; wait $!; echo $?)": "127\n",
