@@ -45,6 +45,8 @@ class BatchFiles:
         work = self._work
         files = self._site.disk.view(self._process.host.name, work.job.uid, work.work_dir)
         for path in dict.fromkeys((work.std_out, work.std_err)):
+            if files.is_fifo(path):
+                continue
             try:
                 if work.appends:
                     files.append(path, "")

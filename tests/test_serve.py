@@ -434,3 +434,52 @@ def test_nothing_is_left_when_one_of_them_is_killed(victim: str, tmp_path: Path)
             srun.wait(LONG_S)
     finally:
         cluster.close()
+
+
+def test_a_fifo_gets_all_of_a_script_s_output_once_somebody_reads_there(served: Served) -> None:
+    """The script waits for its reader, as any writer does; srun's own files may be none."""
+    fifo = served.path.parent / "fifo"
+    os.mkfifo(fifo)
+    script = "#!/bin/sh\necho one; echo two >&2; srun -n2 echo step\n"
+    job = submit(served, script, "-n2", "-o", "fifo")
+    served.wait_for(f"job {job} RUNNING")
+    assert f" {job} " in served.run("squeue", "-h").stdout
+    reader = served.run("cat", str(fifo))
+    assert reader.stdout == "one\ntwo\nstep\nstep\n"
+    served.wait_for(f"job {job} COMPLETED")
+    never = submit(served, script, "-n2", "-o", "fifo")
+    served.wait_for(f"job {never} RUNNING")
+    served.run("scancel", str(never))
+    served.wait_for(f"job {never} CANCELLED")
+    refused = served.run("srun", "-o", "fifo", "true")
+    assert refused.returncode == 1
+    assert "Could not open stdout file: Operation not supported" in refused.stderr
+    own = served.run("srun", "-o", "/dev/stderr", "echo", "x")
+    assert (own.stdout, own.stderr) == ("", "x\n")
+
+
+def test_who_waits_for_a_job_whose_node_fails_is_told() -> None:
+    """With -W sbatch ends as the job does that has been put back. What salloc runs goes on.
+
+    Of a job whose node is gone nobody tells an exit status: it has 0:0, and sbatch ends with 0.
+    """
+    cluster = Served(CLUSTER, "--scale", "30")
+    try:
+        waits = []
+        for words in ("sbatch -W --no-requeue", "sbatch -W --requeue"):
+            script = "[ $SLURM_RESTART_COUNT ] && exit 4; sleep 60"
+            command = [*words.split(), "-Q", "-w", "n1", "--wrap", script]
+            waits.append(subprocess.Popen(command, env=cluster.env, cwd=cluster.path.parent))
+            cluster.wait_for(f"job {len(waits)} RUNNING")
+        told = "while sleep 0.1; do squeue -hj3 | grep -q . || exit 7; done"
+        command = [*"salloc -Q -w n1 sh -c".split(), told]
+        waits.append(subprocess.Popen(command, env=cluster.env))
+        cluster.wait_for("job 3 RUNNING")
+        cluster.ctl("crash n1 noticed")
+        cluster.ctl("start n1")
+        cluster.run("scontrol", "update", "node=n1", "state=resume")
+        assert [each.wait(LONG_S) for each in waits] == [0, 4, 7]
+        told = cluster.run("sacct", "-nXP", "-o", "State,ExitCode").stdout.split()
+        assert sorted(told) == ["FAILED|4:0", "NODE_FAIL|0:0", "NODE_FAIL|0:0"]
+    finally:
+        cluster.close()

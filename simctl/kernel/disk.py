@@ -513,6 +513,10 @@ class DiskView:
         """Add to the end of a file, making it."""
         self._store(self._resolve(path), data, mode, keep=True)
 
+    def is_fifo(self, path: str) -> bool:
+        """Return whether a path is a fifo, for its writer to open; here there are none."""
+        return False
+
     def exists(self, path: str) -> bool:
         """Return whether there is a file or directory that this process can see."""
         try:

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from simctl.kernel.disk import Disk, DiskView, Stat
@@ -165,6 +165,8 @@ class MachineDisk(Disk):
         """Write to a file of the machine with the rights of a user."""
         flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
         with self.as_user(uid):
+            if not (append and data):
+                _check_no_fifo(path)
             descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
         try:
             while data:
@@ -187,6 +189,14 @@ class MachineView(DiskView):
         """Return the absolute path of a file of the machine; "" for one that is simulated."""
         where = self._resolve(path)
         return where if self._machine.is_real(where) else ""
+
+    def is_fifo(self, path: str) -> bool:
+        """Return whether a path is a fifo, which its own writer opens."""
+        try:
+            with self._machine.as_user(self._uid):
+                return stat.S_ISFIFO(os.stat(self._real(path) or os.devnull).st_mode)
+        except OSError:
+            return False
 
     def _ask(
         self,
@@ -335,12 +345,24 @@ def _refused(path: str, number: int) -> FileSeen:
     return FileSeen(path=path)
 
 
+def _check_no_fifo(path: str) -> None:
+    """Check that a path is no pipe, which would have to be waited for, and kept open.
+
+    Raises:
+        OSError: It is one.
+    """
+    with suppress(FileNotFoundError):
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
+
+
 def read_file(path: str) -> bytes:
-    """Return what a file holds; pipes and devices are not waited for.
+    """Return what a file holds; devices are not waited for.
 
     Raises:
         OSError: It cannot be read, or holds too much.
     """
+    _check_no_fifo(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(_MOST_BYTES + 1) or b""

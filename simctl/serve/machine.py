@@ -3,7 +3,9 @@
 import errno
 import os
 import resource
+import shlex
 import signal
+import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -179,6 +181,8 @@ class RealTask:
         self._over = False
         self._foreground: Srun | None = None
         self._pipes: list[int] = []
+        self._awaited: list[tuple[int, str]] = []
+        """Numbers of streams, each with the fifo that the process itself is to open."""
 
     # Its start.
 
@@ -224,7 +228,7 @@ class RealTask:
         gid, groups = machine.disk.groups_of(uid) if becomes else (None, None)
         try:
             process = subprocess.Popen(
-                [spooled or task.argv[0], *task.argv[1:]],
+                self._through_fifos([spooled or task.argv[0], *task.argv[1:]]),
                 env=env,
                 cwd=task.work_dir,
                 stdin=streams[0],
@@ -274,9 +278,7 @@ class RealTask:
             if task.batch:
                 paths = (task.std_out, task.std_err)
                 with self._machine.disk.as_user(task.user.uid):
-                    opened += [os.open(path, _APPENDS | os.O_NONBLOCK, 0o666) for path in paths]
-                for each in opened[1:]:
-                    os.set_blocking(each, True)
+                    opened += [self._output(*each) for each in enumerate(paths, start=1)]
             else:
                 for _ in (1, 2):
                     ours, theirs = os.pipe()
@@ -288,6 +290,25 @@ class RealTask:
             self._close_pipes()
             raise
         return opened[0], opened[1], opened[2]
+
+    def _output(self, number: int, path: str) -> int:
+        """Open a file for the script's output; of a fifo without a reader nothing for now."""
+        try:
+            opened = os.open(path, _APPENDS | os.O_NONBLOCK, 0o666)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not stat.S_ISFIFO(os.stat(path).st_mode):
+                raise
+            self._awaited.append((number, path))
+            return os.open(os.devnull, os.O_WRONLY)
+        os.set_blocking(opened, True)
+        return opened
+
+    def _through_fifos(self, argv: list[str]) -> list[str]:
+        """Return a command line that waits for the readers of fifos, and becomes *argv* then."""
+        if not self._awaited:
+            return argv
+        into = " ".join(f"{number}>>{shlex.quote(path)}" for number, path in self._awaited)
+        return ["/bin/sh", "-c", f'exec "$@" {into}', "sh", *argv]
 
     def _close_pipes(self) -> None:
         for pipe in self._pipes:

@@ -36,7 +36,9 @@ class StepOutput:
         target = self._target(message.stream)
         if target == "none" or (target.isdecimal() and int(target) != message.task_id):
             return
-        if target and target != "all" and not target.isdecimal():
+        if target in _OWN:
+            self._call.write(_OWN[target], text)
+        elif target and target != "all" and not target.isdecimal():
             path = task_file(self._call, self._launch, target, message.task_id)
             # A file is emptied when the step first writes to it.
             try:
@@ -67,7 +69,7 @@ class StepOutput:
         for stream in ("stdout", "stderr"):
             target = self._target(stream)
             path = task_file(call, self._launch, target, 0)
-            if target in ("", "all", "none") or target.isdecimal() or path in self._opened:
+            if target in ("", "all", "none", *_OWN) or target.isdecimal() or path in self._opened:
                 continue
             if EACH_TASK.search(target):
                 continue
@@ -107,6 +109,9 @@ def _make_directories(files: DiskView, path: str) -> None:
         with suppress(PermissionError):
             files.mkdir(path)
 
+
+_OWN: Final = {"/dev/stdout": "stdout", "/dev/stderr": "stderr"}
+"""Names of what is srun's own already."""
 
 EACH_TASK: Final = re.compile(r"(?<!%)(?:%%)*%\d*[tnN]")
 """Fields for which each task has a file of its own, made where the task is."""
