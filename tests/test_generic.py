@@ -115,6 +115,13 @@ def test_the_job_s_space_is_its_tres_and_is_shown() -> None:
     assert "StopStageOut=/bb/stop_out" in text
 
 
+def test_a_begun_megabyte_of_a_job_s_space_counts_whole() -> None:
+    """In its TRES, where the store gives out less than a megabyte at a time."""
+    found = ran(submitted(command="sbatch --bb=size=1537k --wrap true"), Granularity="1k")
+    counts = [event.args["tres_cnt"] for event in found.all("bb_p_job_set_tres_cnt")]  # type: ignore[index]
+    assert counts == [{"bb/generic": 2}] * 2
+
+
 def test_without_a_size_there_is_no_buffer() -> None:
     """No script is run for the job, and no function of the plugin keeps it."""
     found = ran(submitted(command="sbatch --wrap hostname"), submitted(2, command="srun true"))

@@ -312,6 +312,23 @@ def test_what_narrows_the_jobs(options: str, names: str) -> None:
     assert (found.stdout.split(), found.stderr, found.exit) == (names.split(), "", 0)
 
 
+def test_a_job_that_was_cancelled_while_it_waited_waits_no_more() -> None:
+    """Neither for -s PD nor in Reserved; and a span ends before who could start only at its end."""
+    waits = _timeline(
+        "0s sbatch -w n4 --exclusive -J first --wrap 'sleep 500'",
+        "1s sbatch -w n4 -J waits --wrap true",
+        "11s scancel 2",
+    )
+    lines = [
+        "sacct -X -n -P -o jobname -s PD",
+        "sacct -X -n -P -o jobname,reserved -j 2",
+        "sacct -X -n -P -o jobname -S 23:14:00 -E 23:14:08",
+        "sacct -X -n -P -o jobname -S 23:14:00 -E 23:14:09",
+    ]
+    found = [each.stdout.split() for each in ask_all(waits, lines, first=1, at="60s")]
+    assert found == [[], ["waits|00:00:10"], ["first"], ["first", "waits"]]
+
+
 def test_times_are_cut_off_at_the_ends_of_the_span() -> None:
     """With -T, of jobs and of steps."""
     fields = "-o jobid,start,end,elapsed,state -P -n"

@@ -65,6 +65,7 @@ def sends(*signals: int, times: int = 0) -> FakeHost:
         ('for w in $NONE "$NONE" \'\'; do echo "<$w>"; done', "<>\n<>\n"),
         ("echo ${A:-b c} ${A-d} ${A:=e} $A ${A:+f} ${B:+g} ${B+h} ${B:-}.", "b c d e e f .\n"),
         ("echo \"${A:-x  y}\" ${A:-'x  y'} ${A:-x  y}", "x  y x  y x y\n"),
+        ('set -- "${A:-}" ${A:-} "${A+x}"; echo $#', "2\n"),
         ("A=~/x; echo ~ $A '~' a~", "/home/alice /home/alice/x ~ a~\n"),
         ("echo n[1-2] * ? {} $", "n[1-2] * ? {} $\n"),
         ("echo a\\\nb 'c\\\nd' \"e\\\nf\"", "ab c\\\nd ef\n"),
@@ -75,6 +76,7 @@ def sends(*signals: int, times: int = 0) -> FakeHost:
             "echo $((1 + 2 * 3)) $(( (x = 5) * x++ )) $x $((010 + 0x1f)) $((-7 / 2))",
             "7 25 6 39 -3\n",
         ),
+        ("echo $((1 ? 2 : (b = 3)))$b $((0 ? (c = 3) : 4))$c", "2 4\n"),
         ("echo -n a; echo -e 'b\\tc'; echo - -n -z", "ab\tc\n- -n -z\n"),
         (
             "printf '%s-%03d|' a 7 b 8; printf 'x%%\\n'; printf '%b%c' 'q\\n' rst",
@@ -157,6 +159,7 @@ def test_a_script_ends_with_the_status_of_sh(text: str, status: int) -> None:
             "a1\nb1\n",
         ),
         ("for i in a b; do for j in 1 2; do break 2; done; done; echo $i$j", "a1\n"),
+        ("for i in a b; do for j in 1 2; do break 5; done; done; echo $i$j", "a1\n"),
         ("false && echo a || echo b; true || echo c && echo d", "b\nd\n"),
         ("for i in 1 2; do echo $i; done > f; { echo 3; echo 4; } >> f; echo end", "end\n"),
         ("break; echo $?", "0\n"),
