@@ -51,6 +51,13 @@ def _places(node: ast.AST) -> Iterator[ast.expr]:
         targets = [node.target]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         targets = [node.func.value] if node.func.attr in _MUTATING else []
+        if node.func.attr == "__setattr__":
+            targets = [ast.Attribute(node.args[0], "state", lineno=node.lineno)]
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("setattr", "delattr"):
+        # A class may be filled so; of anything else it would be a write that is not seen.
+        whole = node.args[0]
+        is_class = isinstance(whole, ast.Name) and whole.id[:1].isupper()
+        targets = [] if is_class else [ast.Attribute(whole, "state", lineno=node.lineno)]
     else:
         return
     while targets:
@@ -82,5 +89,6 @@ def test_no_write_to_a_record_comes_from_outside_its_room() -> None:
 def test_a_write_is_found_in_each_of_its_forms() -> None:
     """An assignment, one of several, one that adds, an item, a deletion; no table's own field."""
     text = "job.reason = 1\njob.nodes, x = (), 2\njob.end_us += 1\nstep.job.shares[0] = 3\n"
-    assert writes(text + "del step.reported\njob.left.append(1)\n") == [1, 2, 3, 4, 5, 6]
+    text += "del step.reported\njob.left.append(1)\nsetattr(part, name, 1)\n"
+    assert writes(text + "object.__setattr__(job, name, 1)\n") == [1, 2, 3, 4, 5, 6, 7, 8]
     assert writes("ctld.running = {}\nself.steps = {}\nself._ctld.jobs[1] = 2\n") == []

@@ -432,7 +432,9 @@ async def _take_in(ctld: Controller, job: JobRecord) -> None:
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
-        job.shows(eligible.obstacle(ctld, job, dependencies.verdict(ctld, job, ctld.now_us)))
+        verdict = dependencies.verdict(ctld, job, ctld.now_us)
+        if reason := eligible.obstacle(ctld, job, verdict):
+            job.waits_for(reason)
     if ctld.bb is None:
         _announce(ctld, job.job_id, job.reason)
 

@@ -92,10 +92,6 @@ class WaitingJob:
         if reason and reason not in _NOT_TOLD:
             self.waited_for = reason.partition(",")[0]
 
-    def shows(self, reason: str) -> None:
-        """Show why the job, which has just come in, may not be looked at yet, if it may not."""
-        self.reason = reason or self.reason
-
     def looked_at(self, now_us: int, scheduler: str) -> None:
         """Note that a pass looks at the job: one of Main or of Backfill."""
         self.evaluated_us, self.scheduler = now_us, scheduler
