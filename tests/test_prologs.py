@@ -477,6 +477,21 @@ def test_a_batch_job_whose_prologslurmctld_fails_is_requeued_until_it_is_held(mo
     assert ran.result.stalled == ()
 
 
+def test_a_launch_that_goes_well_forgives_those_that_failed(model: str) -> None:
+    """Four that fail, one that does not, and after the job's requeue two more: it is never held."""
+    gate = "case $n in 4|7) exit 0;; esac; exit 1"
+    ran = run(
+        "slurm_conf: {PrologSlurmctld: /etc/gate, RequeueExit: 3}\nfiles:\n  /etc/gate: |\n"
+        "    #!/bin/sh\n"
+        f"    n=$(cat /tmp/n || echo 0); echo $((n + 1)) > /tmp/n; {gate}\n"
+        "  job.sh: |\n    #!/bin/sh\n    test -e was && exit 0; touch was; exit 3\n"
+        + timeline("at: 0s, as: alice, run: sbatch job.sh"),
+        model=model,
+    )
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert len(ran.all("prolog_slurmctld")) == 8
+
+
 @pytest.mark.parametrize("what", ['sbatch --no-requeue --wrap "sleep 1"', "srun sleep 1"])
 def test_another_job_whose_prologslurmctld_fails_is_cancelled(model: str, what: str) -> None:
     """There is nothing to be requeued; a srun is told why."""
