@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster import Ran, run
-from tests.entries import states
+from tests.entries import entries, states
 
 FOUR_NODES = """\
 nodes: [{name: "n[1-4]", cpus: 4}]
@@ -284,12 +284,13 @@ def test_another_signal_reaches_the_steps_and_not_the_script() -> None:
 
 def test_a_program_that_minds_no_sigterm_is_killed_killwait_later() -> None:
     """KillWait counts from the request to the node."""
-    text = (
-        "slurm_conf: {KillWait: 12}\n"
-        "programs: {./wild: {runs: forever, on_signal: {TERM: ignore}}}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: srun ./wild}\n"
-        "  - {at: 10s, as: alice, run: scancel 1}\n"
+    text = entries(
+        "0s alice srun ./wild",
+        "10s alice scancel 1",
+        head=(
+            "slurm_conf: {KillWait: 12}\n"
+            "programs: {./wild: {runs: forever, on_signal: {TERM: ignore}}}\n"
+        ),
     )
     ran = run(text, cluster=FOUR_NODES)
     killed = next(e for e in ran.all("signal", daemon="task") if e.args == {"signal": 9})
@@ -312,19 +313,18 @@ def test_how_a_script_ends_is_how_its_job_ends(
     script: str, state: str, exit_code: str, reason: str
 ) -> None:
     """Exit codes and signals of the script, whatever its steps did."""
-    text = f'timeline: [{{at: 0s, as: alice, run: "sbatch --wrap \\"{script}\\""}}]\n'
+    text = entries(f'0s alice sbatch --wrap "{script}"')
     ran = run(text, cluster=FOUR_NODES)
     assert ran.job() == (state, exit_code, reason)
 
 
 def test_limits_of_a_partition_leave_a_job_pending_and_hold_up_nobody() -> None:
     """Too many nodes, too long, too many cpus: each has its reason, and the next job runs."""
-    text = (
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -p short -N2 -n2 j.sh}\n"
-        "  - {at: 0s, as: alice, run: sbatch -p short -t 60 j.sh}\n"
-        "  - {at: 0s, as: alice, run: sbatch -n 100 j.sh}\n"
-        "  - {at: 1s, as: alice, run: sbatch -p short j.sh}\n"
+    text = entries(
+        "0s alice sbatch -p short -N2 -n2 j.sh",
+        "0s alice sbatch -p short -t 60 j.sh",
+        "0s alice sbatch -n 100 j.sh",
+        "1s alice sbatch -p short j.sh",
     )
     ran = run(text, cluster=FOUR_NODES)
     assert [ran.job(number)[2] for number in (1, 2, 3)] == [
@@ -338,14 +338,13 @@ def test_limits_of_a_partition_leave_a_job_pending_and_hold_up_nobody() -> None:
 
 def test_waiting_jobs_say_resources_and_priority() -> None:
     """The head of a queue waits for resources, those behind it for the head."""
-    text = (
-        "programs: {./long: {runs: 1h}}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -N4 --wrap ./long}\n"
-        "  - {at: 5s, as: alice, run: sbatch -N1 --wrap ./long}\n"
-        "  - {at: 6s, as: alice, run: sbatch -N1 --wrap ./long}\n"
-        "  - {at: 20s, as: alice, run: scancel 2}\n"
-        "  - {at: 20s, as: alice, run: scancel 3}\n"
+    text = entries(
+        "0s alice sbatch -N4 --wrap ./long",
+        "5s alice sbatch -N1 --wrap ./long",
+        "6s alice sbatch -N1 --wrap ./long",
+        "20s alice scancel 2",
+        "20s alice scancel 3",
+        head="programs: {./long: {runs: 1h}}\n",
     )
     ran = run(text, cluster=FOUR_NODES)
     assert ran.job(2)[2] == "Resources"
@@ -354,11 +353,8 @@ def test_waiting_jobs_say_resources_and_priority() -> None:
 
 def test_srun_waits_in_line_and_says_so() -> None:
     """Queued, then granted; the nodes of the job before it."""
-    text = (
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: srun -N4 sleep 30}\n"
-        "  - {at: 5s, as: bob, run: srun -N4 sleep 5}\n"
-        "  - {at: 6s, as: bob, run: srun -I -N4 sleep 5}\n"
+    text = entries(
+        "0s alice srun -N4 sleep 30", "5s bob srun -N4 sleep 5", "6s bob srun -I -N4 sleep 5"
     )
     ran = run(text, cluster=FOUR_NODES)
     assert ran.stderr(1) == (
@@ -371,12 +367,10 @@ def test_srun_waits_in_line_and_says_so() -> None:
 
 def test_batch_output_goes_to_its_file() -> None:
     """slurm-%j.out in the working directory, or where -o and -e say; steps write there as well."""
-    text = (
-        'programs: {./hi: {runs: 1s, output: "hi\\n"}}\n'
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch --wrap 'echo one; srun -n2 ./hi; echo two >&2'}\n"
-        "  - {at: 0s, as: alice, run: sbatch -J name -o %x.%u.out -e %j.err "
-        "--wrap 'echo one; echo two >&2'}\n"
+    text = entries(
+        "0s alice sbatch --wrap 'echo one; srun -n2 ./hi; echo two >&2'",
+        "0s alice sbatch -J name -o %x.%u.out -e %j.err --wrap 'echo one; echo two >&2'",
+        head='programs: {./hi: {runs: 1s, output: "hi\\n"}}\n',
     )
     ran = run(text, cluster=FOUR_NODES)
     disk = ran.world.disk
@@ -387,12 +381,11 @@ def test_batch_output_goes_to_its_file() -> None:
 
 def test_output_files_are_emptied_by_the_job_or_step_that_opens_them() -> None:
     """A second job with the same file leaves nothing of the first; a step's -o alike."""
-    text = (
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -o out --wrap 'echo one; echo more'}\n"
-        "  - {at: 9s, as: alice, run: sbatch -o out --wrap 'echo two'}\n"
-        "  - {at: 20s, as: alice, run: srun -n2 -o steps echo one}\n"
-        "  - {at: 30s, as: alice, run: srun -n2 -o steps echo two}\n"
+    text = entries(
+        "0s alice sbatch -o out --wrap 'echo one; echo more'",
+        "9s alice sbatch -o out --wrap 'echo two'",
+        "20s alice srun -n2 -o steps echo one",
+        "30s alice srun -n2 -o steps echo two",
     )
     ran = run(text, cluster=FOUR_NODES)
     assert ran.world.disk.read("/home/alice/out") == "two\n"
@@ -401,11 +394,10 @@ def test_output_files_are_emptied_by_the_job_or_step_that_opens_them() -> None:
 
 def test_sbatch_lines_are_options_and_the_command_line_wins() -> None:
     """#SBATCH lines before the first command count; after it they are comments."""
-    text = (
-        'files: {opts.sh: "#!/bin/sh\\n#SBATCH -N3 -J script\\nsleep 1\\n#SBATCH -N1\\n"}\n'
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch opts.sh}\n"
-        "  - {at: 9s, as: alice, run: sbatch -N2 opts.sh}\n"
+    text = entries(
+        "0s alice sbatch opts.sh",
+        "9s alice sbatch -N2 opts.sh",
+        head='files: {opts.sh: "#!/bin/sh\\n#SBATCH -N3 -J script\\nsleep 1\\n#SBATCH -N1\\n"}\n',
     )
     cluster = FOUR_NODES[: FOUR_NODES.index("files:")]
     ran = run(text, cluster=cluster)
@@ -415,9 +407,8 @@ def test_sbatch_lines_are_options_and_the_command_line_wins() -> None:
 def test_old_jobs_are_purged_on_the_scan_after_minjobage() -> None:
     """Every 60 s by default; every 10 s or MinJobAge when that is less than 60 s."""
     for age, wanted in ((300, 360), (90, 120), (20, 40), (2, 20)):
-        text = (
-            f"slurm_conf: {{MinJobAge: {age}}}\n"
-            "timeline: [{at: 0s, as: alice, run: sbatch --wrap 'sleep 15'}]\n"
+        text = entries(
+            "0s alice sbatch --wrap 'sleep 15'", head=f"slurm_conf: {{MinJobAge: {age}}}\n"
         )
         ran = run(text, cluster=FOUR_NODES)
         freed = ran.one("slurm_ckpt_free_job", job=1)
@@ -426,11 +417,7 @@ def test_old_jobs_are_purged_on_the_scan_after_minjobage() -> None:
 
 def test_a_node_failure_sends_a_requeueable_job_back_into_the_queue() -> None:
     """NODE_FAIL, PENDING, then again 121 s later on other nodes; step ids go on."""
-    text = (
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: sbatch -N2 --wrap 'srun sleep 500'}\n"
-        "  - {at: 10s, fault: {crash: n2}}\n"
-    )
+    text = entries("0s alice sbatch -N2 --wrap 'srun sleep 500'", "{at: 10s, fault: {crash: n2}}")
     ran = run(text, cluster=FOUR_NODES)
     assert states(ran)[:7] == [
         *("PENDING", "RUNNING", "NODE_FAIL", "PENDING", "PENDING|COMPLETING", "PENDING"),
@@ -448,12 +435,11 @@ def test_a_node_failure_sends_a_requeueable_job_back_into_the_queue() -> None:
 def test_a_node_that_comes_back_returns_to_service_if_told_to() -> None:
     """ReturnToService 0 leaves it DOWN; 1 makes it IDLE and the waiting job starts."""
     for returns, state in ((0, "PENDING"), (1, "COMPLETED")):
-        text = (
-            f"slurm_conf: {{ReturnToService: {returns}}}\n"
-            "timeline:\n"
-            "  - {at: 1s, fault: {crash: n4}}\n"
-            "  - {at: 500s, as: alice, run: sbatch -N4 --wrap 'srun sleep 5'}\n"
-            "  - {at: 600s, fault: {start: n4}}\n"
+        text = entries(
+            "{at: 1s, fault: {crash: n4}}",
+            "500s alice sbatch -N4 --wrap 'srun sleep 5'",
+            "{at: 600s, fault: {start: n4}}",
+            head=f"slurm_conf: {{ReturnToService: {returns}}}\n",
         )
         ran = run(text, cluster=FOUR_NODES)
         assert ran.job()[0] == state

@@ -4,6 +4,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.cluster import Ran, run
+from tests.entries import entries
 
 CLUSTER = """\
 nodes: [{name: "n[1-3]", cpus: 4}]
@@ -131,13 +132,12 @@ def test_an_srun_of_its_own_goes_on_too() -> None:
 
 def test_a_step_can_be_looked_at_when_a_node_of_it_is_gone() -> None:
     """It is listed with the nodes it was made for, and the memory it has on those that are left."""
-    text = """\
-timeline:
-  - {at: 0s, as: alice, run: "sbatch -N3 -k --wrap 'srun -k ./long'"}
-  - {at: 30s, fault: {crash: n3}}
-  - {at: 200s, as: alice, run: "squeue -hs -o '%i %N'"}
-  - {at: 200s, as: alice, run: scontrol show step 1.0}
-"""
+    text = entries(
+        "0s alice sbatch -N3 -k --wrap 'srun -k ./long'",
+        "{at: 30s, fault: {crash: n3}}",
+        "200s alice squeue -hs -o '%i %N'",
+        "200s alice scontrol show step 1.0",
+    )
     ran = run(text, cluster=CLUSTER)
     assert "1.0 n[1-3]\n" in ran.result.commands[1].stdout
     assert "NodeList=n[1-3]" in ran.result.commands[2].stdout
@@ -162,13 +162,12 @@ def test_a_node_set_down_by_hand_is_told_to_end_the_job() -> None:
 
 def test_a_node_that_has_restarted_is_free_for_others() -> None:
     """It registers without the job, which goes on without it."""
-    text = (
-        "files:\n  job.sh: |\n    #!/bin/sh\n    srun -k ./long\n"
-        "timeline:\n"
-        '  - {at: 0s, as: alice, run: "sbatch -N3 -k job.sh"}\n'
-        "  - {at: 30s, fault: {crash: n3}}\n"
-        "  - {at: 35s, fault: {start: n3}}\n"
-        '  - {at: 40s, as: alice, run: "srun -w n3 ./short"}\n'
+    text = entries(
+        "0s alice sbatch -N3 -k job.sh",
+        "{at: 30s, fault: {crash: n3}}",
+        "{at: 35s, fault: {start: n3}}",
+        "40s alice srun -w n3 ./short",
+        head="files:\n  job.sh: |\n    #!/bin/sh\n    srun -k ./long\n",
     )
     ran = run(text, cluster=CLUSTER)
     assert ran.result.commands[1].exit == 0
@@ -189,9 +188,7 @@ def test_nobody_waits_for_the_prolog_of_a_node_that_is_lost(
     A srun of its own asks for a step as wide as it was told to, which is refused; nothing hangs.
     """
     ran = run(
-        "timeline:\n"
-        f'  - {{at: 0s, as: alice, run: "{command}"}}\n'
-        "  - {when: prolog phase=enter node=n2, fault: {crash: n2}}\n",
+        entries(f"0s alice {command}", "{when: prolog phase=enter node=n2, fault: {crash: n2}}"),
         cluster=CLUSTER.replace(
             "{SlurmdTimeout", "{PrologFlags: Alloc, Prolog: /p, SlurmdTimeout"
         ).replace("{./long", "{/p: {runs: 9s}, ./long"),

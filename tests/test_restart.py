@@ -6,16 +6,16 @@ import pytest
 
 from simctl.plugin import Buf
 from tests.cluster import Ran, run
+from tests.entries import entries
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
-LINES = """\
-timeline:
-  - {at: 0s, as: alice, run: "srun -N2 -n4 sleep 60"}
-  - {at: 1s, as: bob, run: "sbatch -N2 --wrap 'srun sleep 30'"}
-  - {at: 10s, fault: {restart: slurmctld, for: 30s}}
-  - {at: 20s, as: bob, run: squeue}
-  - {at: 3m, as: bob, run: srun -N1 true}
-"""
+LINES = entries(
+    "0s alice srun -N2 -n4 sleep 60",
+    "1s bob sbatch -N2 --wrap 'srun sleep 30'",
+    "{at: 10s, fault: {restart: slurmctld, for: 30s}}",
+    "20s bob squeue",
+    "3m bob srun -N1 true",
+)
 
 
 def controller(ran: Ran, since_us: int, until_us: int) -> list[str]:
@@ -119,10 +119,10 @@ def test_slurmctld_that_cannot_restore_stays_down(model: str) -> None:
 
 def test_away_for_longer_than_limits_and_node_timeouts() -> None:
     """What was due meanwhile happens at once when it is back; nodes are not taken for dead."""
-    text = (
-        "slurm_conf: {SlurmdTimeout: 30}\ntimeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch -N1 -t1 --wrap 'srun sleep 6000'\"}\n"
-        "  - {at: 10s, fault: {restart: slurmctld, for: 10m}}\n"
+    text = entries(
+        "0s alice sbatch -N1 -t1 --wrap 'srun sleep 6000'",
+        "{at: 10s, fault: {restart: slurmctld, for: 10m}}",
+        head="slurm_conf: {SlurmdTimeout: 30}\n",
     )
     ran = run(text)
     row = ran.result.rows[0]
@@ -172,12 +172,12 @@ def test_a_step_that_the_saved_state_does_not_know_keeps_what_it_has(
     switch: str, model: str
 ) -> None:
     """Saving fails: what its credential names is taken again, and nobody else gets it."""
-    text = (
-        f"slurm_conf: {{SwitchType: switch/{switch}, SelectType: select/cons_tres}}\n"
-        'timeline:\n  - {at: 5s, fault: {fail: "switch_p_libstate_save"}}\n'
-        '  - {at: 0s, as: alice, run: "srun -N2 -n2 sleep 60"}\n'
-        "  - {at: 10s, fault: {restart: slurmctld, for: 1s}}\n"
-        '  - {at: 20s, as: bob, run: "srun -N2 -n2 sleep 5"}\n'
+    text = entries(
+        '{at: 5s, fault: {fail: "switch_p_libstate_save"}}',
+        "0s alice srun -N2 -n2 sleep 60",
+        "{at: 10s, fault: {restart: slurmctld, for: 1s}}",
+        "20s bob srun -N2 -n2 sleep 5",
+        head=f"slurm_conf: {{SwitchType: switch/{switch}, SelectType: select/cons_tres}}\n",
     )
     ran = run(text, model=model)
     assert [row.state for row in ran.result.rows] == ["COMPLETED"] * 2
@@ -187,10 +187,10 @@ def test_a_step_that_the_saved_state_does_not_know_keeps_what_it_has(
 
 def test_a_restart_asked_for_while_slurmctld_is_away_starts_it() -> None:
     """There is nothing to stop, and the start that was due later finds slurmctld there."""
-    text = (
-        'timeline:\n  - {at: 0s, as: alice, run: "srun -N2 sleep 60"}\n'
-        "  - {at: 10s, fault: {restart: slurmctld, for: 100s}}\n"
-        "  - {at: 20s, fault: {restart: slurmctld, for: 1s}}\n"
+    text = entries(
+        "0s alice srun -N2 sleep 60",
+        "{at: 10s, fault: {restart: slurmctld, for: 100s}}",
+        "{at: 20s, fault: {restart: slurmctld, for: 1s}}",
     )
     ran = run(text)
     times = [event.time_us for event in ran.events]
@@ -202,11 +202,11 @@ def test_a_restart_asked_for_while_slurmctld_is_away_starts_it() -> None:
 
 def test_a_node_that_dies_while_slurmctld_is_away_is_given_its_time() -> None:
     """Silence is counted from the restart on: nobody has pinged it before."""
-    text = (
-        "slurm_conf: {SlurmdTimeout: 30}\ntimeline:\n"
-        "  - {at: 0s, as: alice, run: \"sbatch --no-requeue -w n2 --wrap 'sleep 6000'\"}\n"
-        "  - {at: 10s, fault: {restart: slurmctld, for: 10m}}\n"
-        "  - {at: 20s, fault: {crash: n2}}\n"
+    text = entries(
+        "0s alice sbatch --no-requeue -w n2 --wrap 'sleep 6000'",
+        "{at: 10s, fault: {restart: slurmctld, for: 10m}}",
+        "{at: 20s, fault: {crash: n2}}",
+        head="slurm_conf: {SlurmdTimeout: 30}\n",
     )
     ran = run(text)
     down = [each for each in ran.all("node_state") if "DOWN" in each.args["to"]]  # type: ignore[index]
@@ -235,14 +235,15 @@ def test_a_client_that_missed_the_end_of_its_job_is_told_again(
 ) -> None:
     """Of one that was purged, too: what slurmctld had yet to send again has died with it."""
     ran = run(
-        "slurm_conf: {MinJobAge: 5}\n"
-        "timeline:\n"
-        "  - {at: 0s, as: alice, run: salloc -N2 sleep 600}\n"
-        "  - {at: 1s, as: bob, run: salloc -N2 sleep 5}\n"
-        "  - {at: 2s, fault: {drop: SRUN_JOB_COMPLETE}}\n"
-        "  - {at: 3s, as: bob, run: scancel 2}\n"
-        f"  - {{at: {died_s}s, fault: {{{fault}}}}}\n"
-        "  - {at: 40s, fault: {start: slurmctld}}\n",
+        entries(
+            "0s alice salloc -N2 sleep 600",
+            "1s bob salloc -N2 sleep 5",
+            "{at: 2s, fault: {drop: SRUN_JOB_COMPLETE}}",
+            "3s bob scancel 2",
+            f"{{at: {died_s}s, fault: {{{fault}}}}}",
+            "{at: 40s, fault: {start: slurmctld}}",
+            head="slurm_conf: {MinJobAge: 5}\n",
+        ),
         model=model,
     )
     assert ran.result.stalled == ()

@@ -20,6 +20,7 @@ from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions
 from simctl.nodes.terminations import Terminations
 from tests.cluster import Ran, run
+from tests.entries import entries
 
 Picture = dict[str, Any]
 Damage = Callable[[pytest.MonkeyPatch], None]
@@ -116,29 +117,26 @@ HEAD = (
 )
 SITUATIONS = {
     "a script and its steps": HEAD
-    + """timeline:
-  - {at: 0s, as: alice, run: "sbatch -N2 --wrap 'srun sleep 5; srun -n1 sleep 6 & srun sleep 9'"}
-  - {at: 1s, as: bob, run: srun -w n1 sleep 4}
-  - {at: 40s, as: alice, run: sbatch -w n1 --no-requeue --wrap 'sleep 60'}
-  - {at: 50s, as: alice, run: scancel 3}
-""",
+    + entries(
+        "0s alice sbatch -N2 --wrap 'srun sleep 5; srun -n1 sleep 6 & srun sleep 9'",
+        "1s bob srun -w n1 sleep 4",
+        "40s alice sbatch -w n1 --no-requeue --wrap 'sleep 60'",
+        "50s alice scancel 3",
+    ),
     "requeued and suspended": HEAD
-    + """timeline:
-  - {at: 0s, as: alice, run: "sbatch -w n1 --wrap 'srun sleep 30'"}
-  - {at: 8s, as: root, run: scontrol suspend 1}
-  - {at: 14s, as: root, run: scontrol resume 1}
-  - {at: 20s, as: root, run: scontrol requeue 1}
-  - {at: 21s, as: bob, run: "salloc -w n1 srun sleep 3"}
-""",
+    + entries(
+        "0s alice sbatch -w n1 --wrap 'srun sleep 30'",
+        "8s root scontrol suspend 1",
+        "14s root scontrol resume 1",
+        "20s root scontrol requeue 1",
+        "21s bob salloc -w n1 srun sleep 3",
+    ),
     "prologs that fail and steps that are killed": HEAD.replace("sleep 3", "exit 1")
-    + """timeline:
-  - {at: 0s, as: alice, run: "sbatch -w n2 --wrap 'srun sleep 30'"}
-  - {at: 1s, as: bob, run: srun -w n1 sleep 3}
-""",
-    "step daemons that are killed": """timeline:
-  - {at: 0s, as: alice, run: "sbatch -w n1 --wrap 'srun sleep 30; sleep 9'"}
-  - {at: 5s, fault: {crash: stepd 1.0@n1}}
-""",
+    + entries("0s alice sbatch -w n2 --wrap 'srun sleep 30'", "1s bob srun -w n1 sleep 3"),
+    "step daemons that are killed": entries(
+        "0s alice sbatch -w n1 --wrap 'srun sleep 30; sleep 9'",
+        "{at: 5s, fault: {crash: stepd 1.0@n1}}",
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from simctl.wire.arrays import parse_array
 from simctl.wire.info import JobInfo
 from simctl.wire.states import JobBase, JobFlag, JobState
 from tests.cluster import run
+from tests.entries import entries
 from tests.printed import CLUSTER, assert_as_printed, read
 from tests.queue_of_recordings import typed
 
@@ -49,13 +50,12 @@ def test_shows_an_empty_queue_as_slurm_does(name: str) -> None:
     assert_as_printed(f"squeue_empty/{name}", typed("squeue_empty", *EMPTY)[name])
 
 
-FINISHED = """\
-timeline:
-  - {at: 1s, as: alice, run: "sbatch --wrap 'exit 1'"}
-  - {at: 20s, as: alice, run: "squeue -j 77"}
-  - {at: 20s, as: alice, run: "squeue -t all -j 77"}
-  - {at: 20s, as: alice, run: "squeue -j 77,999999"}
-"""
+FINISHED = entries(
+    "1s alice sbatch --wrap 'exit 1'",
+    "20s alice squeue -j 77",
+    "20s alice squeue -t all -j 77",
+    "20s alice squeue -j 77,999999",
+)
 
 
 def test_finished_jobs_are_shown_where_they_are_asked_for() -> None:
@@ -85,11 +85,9 @@ def test_variables_stand_in_for_options() -> None:
         "SQUEUE_PARTITION=short SQUEUE_ACCOUNT=proj1 SQUEUE_ALL=1 SQUEUE_QOS=x squeue -h"
     )
     cluster = CLUSTER + f'files: {{j.sh: "#!/bin/sh\\n{script}\\n"}}\n'
-    text = """\
-timeline:
-  - {at: 1s, as: alice, run: "sbatch -J own -o out j.sh"}
-  - {at: 1s, as: alice, run: "sbatch -J other --wrap 'sleep 60'"}
-"""
+    text = entries(
+        "1s alice sbatch -J own -o out j.sh", "1s alice sbatch -J other --wrap 'sleep 60'"
+    )
     ran = run(text, cluster=cluster, model="modern")
     found = ran.world.site.disk.read("out", "/home/alice", host="n1")
     assert found == "JOBID ST\n1 R\nR\nR\n2\n1\n1     RUNNING\n2     RUNNING\n"
@@ -187,12 +185,11 @@ def test_shows_what_was_done_to_a_job(name: str) -> None:
 def test_shows_what_is_left_of_an_array() -> None:
     """Its waiting tasks as a list with holes."""
     array = "sbatch -J averyveryverylongjobname -w n4 -a 0-5%1 --wrap 'sleep 600'"
-    text = f"""\
-timeline:
-  - {{at: 1s, as: alice, run: "{array}"}}
-  - {{at: 5s, as: alice, run: "scancel 121_[2-4]"}}
-  - {{at: 26s, as: alice, run: "squeue -n averyveryverylongjobname"}}
-"""
+    text = entries(
+        f"1s alice {array}",
+        "5s alice scancel 121_[2-4]",
+        "26s alice squeue -n averyveryverylongjobname",
+    )
     cluster = CLUSTER.replace("slurm_conf:\n", "slurm_conf:\n  FirstJobId: 121\n")
     result = run(text, cluster=cluster, model="modern").result.commands[-1]
     assert_as_printed("scancel/sq_after", result, BLUR)
@@ -278,13 +275,12 @@ def test_every_name_of_a_state_is_understood() -> None:
 
 def test_says_that_slurmctld_cannot_be_reached() -> None:
     """Each command in its own words; all end with 1."""
-    text = """\
-timeline:
-  - {at: 1s, fault: {cut: [slurmctld, login], for: 1m}}
-  - {at: 2s, as: alice, run: squeue}
-  - {at: 2s, as: alice, run: squeue -s}
-  - {at: 2s, as: alice, run: sinfo}
-"""
+    text = entries(
+        "{at: 1s, fault: {cut: [slurmctld, login], for: 1m}}",
+        "2s alice squeue",
+        "2s alice squeue -s",
+        "2s alice sinfo",
+    )
     why = "Unable to contact slurm controller (connect failure)\n"
     commands = run(text, cluster=CLUSTER, model="modern").result.commands
     assert {each.exit for each in commands} == {1}
@@ -301,13 +297,12 @@ def test_times_add_up_as_clocks_show_them() -> None:
     A job's own moments are some microseconds apart from whole seconds.
     """
     commands = run(
-        """\
-timeline:
-  - {at: 900ms, as: alice, run: "sbatch -t1 --wrap 'sleep 600'"}
-  - {at: 11s, as: alice, run: "squeue -h -o '%S %M'"}
-  - {at: 200s, as: alice, run: "squeue -h -t all -o '%S %e %M'"}
-  - {at: 200s, as: alice, run: "sacct -n -P -X -j 1 -o start,end,elapsed"}
-"""
+        entries(
+            "900ms alice sbatch -t1 --wrap 'sleep 600'",
+            "11s alice squeue -h -o '%S %M'",
+            "200s alice squeue -h -t all -o '%S %e %M'",
+            "200s alice sacct -n -P -X -j 1 -o start,end,elapsed",
+        )
     ).result.commands
     start, length = commands[1].stdout.split()
     assert int(length.partition(":")[2]) == 11 - int(start[-2:])
@@ -354,11 +349,9 @@ def test_times_are_written_as_a_variable_says() -> None:
         "squeue -h -s 1 -o %S; sinfo -h -R -o %H; SLURM_TIME_FORMAT=relative squeue -h -o %V"
     )
     cluster = CLUSTER + f'files: {{j.sh: "#!/bin/sh\\n{script}\\n"}}\n'
-    text = """\
-timeline:
-  - {at: 0s, as: root, run: "scontrol update nodename=n4 state=drain reason=fan"}
-  - {at: 1s, as: alice, run: "sbatch -o out j.sh"}
-"""
+    text = entries(
+        "0s root scontrol update nodename=n4 state=drain reason=fan", "1s alice sbatch -o out j.sh"
+    )
     ran = run(text, cluster=cluster, model="modern")
     found = ran.world.site.disk.read("out", "/home/alice", host="n1")
     assert found is not None
@@ -367,16 +360,15 @@ timeline:
 
 def test_a_suspended_jobs_steps_are_suspended() -> None:
     """Their time stands still as that of their job, and accounting knows them as suspended."""
-    text = """\
-timeline:
-  - {at: 0s, as: alice, run: "sbatch --wrap 'srun sleep 100'"}
-  - {at: 5s, as: root, run: scontrol suspend 1}
-  - {at: 10s, as: alice, run: "squeue -h -s -o '%i %M'"}
-  - {at: 10s, as: alice, run: "sacct -n -P -o jobid,state,elapsed"}
-  - {at: 15s, as: root, run: scontrol resume 1}
-  - {at: 20s, as: alice, run: "squeue -h -s -o '%i %M'"}
-  - {at: 20s, as: alice, run: "sacct -n -P -o jobid,state,elapsed"}
-"""
+    text = entries(
+        "0s alice sbatch --wrap 'srun sleep 100'",
+        "5s root scontrol suspend 1",
+        "10s alice squeue -h -s -o '%i %M'",
+        "10s alice sacct -n -P -o jobid,state,elapsed",
+        "15s root scontrol resume 1",
+        "20s alice squeue -h -s -o '%i %M'",
+        "20s alice sacct -n -P -o jobid,state,elapsed",
+    )
     said = [each.stdout for each in run(text, model="modern").result.commands]
     assert (said[2], said[5]) == ("1.0 0:05\n1.batch 0:05\n", "1.0 0:10\n1.batch 0:10\n")
     assert said[3].split() == [f"1{step}|SUSPENDED|00:00:05" for step in ("", ".batch", ".0")]

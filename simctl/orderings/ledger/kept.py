@@ -62,8 +62,12 @@ def told_job_is_kept(run: Observed) -> Iterator[Finding]:
 
 
 def _is_another(run: Observed, change: Event, start: Start) -> bool:
-    """Return whether the id of a changed job has been given to another, of which nobody knew."""
-    later = (e for e in run.job_states.get(change.job, ()) if change.seq < e.seq < start.death.seq)
+    """Return whether the id of a changed job has been given to another, of which no client knew."""
+    later = (
+        e
+        for e in run.job_states.get(int(str(change.job)), ())
+        if change.seq < e.seq < start.death.seq
+    )
     return any(arg(each, "from") is None for each in later)
 
 
