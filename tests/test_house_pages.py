@@ -77,7 +77,6 @@ LONG = {
     "simctl/ctld/daemon.py": ["_all_handlers"],
     "simctl/ctld/reporting/info.py": ["describe_job"],
     "simctl/ctld/reporting/job_fields.py": ["_of_record"],
-    "simctl/ctld/requests/submit.py": ["_create"],
     "simctl/ctld/state/tables.py": ["__init__"],
     "simctl/serve/client.py": ["follow"],
     "simctl/testing/plugin_check/bench.py": ["run"],

@@ -292,15 +292,7 @@ async def _create(
     nice = desc.nice
     ruling = Ruling(desc=desc) if again else await _rule(ctld, desc, uid)
     desc = ruling.desc
-    request = read_request(
-        desc, asker_of(ctld, uid, desc), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
-    )
-    error_code = _refusal(ctld, desc, uid, request, nice)
-    if error_code:
-        # What no node could ever hold is found out when the job has its id.
-        late = kept and error_code == ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE and request.text
-        text = "\n".join(filter(None, (ruling.text, request.text)))
-        raise _RefusedError(error_code, text, ctld.next_id() if late else 0)
+    request = _read(ctld, ruling, uid, nice, kept=kept)
     burst_buffer = await _validate(ctld, desc, uid)
     array, job_id = _identify(ctld, desc, kept=kept, again=again)
     about = About(job=job_id)
@@ -345,6 +337,23 @@ async def _create(
     if kept:
         await _take_in(ctld, job)
     return job
+
+
+def _read(ctld: Controller, ruling: Ruling, uid: int, nice: int, *, kept: bool) -> Request:
+    """Return what a submission comes to, unless it is refused; *nice* is what the user asked for.
+
+    What no node could ever hold is refused once the job has its id.
+    """
+    desc = ruling.desc
+    request = read_request(
+        desc, asker_of(ctld, uid, desc), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
+    )
+    error_code = _refusal(ctld, desc, uid, request, nice)
+    if not error_code:
+        return request
+    late = kept and error_code == ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE and request.text
+    text = "\n".join(filter(None, (ruling.text, request.text)))
+    raise _RefusedError(error_code, text, ctld.next_id() if late else 0)
 
 
 async def _refuse(ctld: Controller, check_job: Handle, about: About, error_code: int) -> NoReturn:
