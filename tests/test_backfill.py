@@ -222,6 +222,17 @@ def test_a_head_without_a_reservation_is_passed_by(words: dict[str, Any]) -> Non
     assert ran.all("backfill_reservation", job=2) == [] or starts(ran)[2] > 600
 
 
+@pytest.mark.parametrize(("more", "passed_by"), [(-1, False), (0, False), (1, True)])
+def test_bf_min_prio_reserve_is_the_least_that_is_important_enough(
+    more: int, passed_by: bool
+) -> None:
+    """The second job of a queue has two less than what the first would have at most."""
+    wanted = ("-N2 -t10 runs 10", "-N4 -t10 runs 1", "-N2 -t60 runs 60")
+    words: dict[str, Any] = {"bf_min_prio_reserve": 4294901758 + more}
+    ran = run(jobs(*wanted), cluster=cluster("backfill", **words))
+    assert (starts(ran)[3] == 30) is passed_by
+
+
 def test_defer_starts_nothing_inside_its_submission() -> None:
     """The srun waits for a pass."""
     text = "timeline:\n  - {at: 1s, as: alice, run: 'srun -N1 sleep 1'}\n"

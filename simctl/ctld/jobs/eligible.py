@@ -169,7 +169,8 @@ def _count_namesakes(ctld: Controller, job: JobRecord) -> None:
         ctld.singletons[key] = [
             other
             for other in ctld.jobs.values()
-            if (other.desc.uid, other.name) == key and not other.state.finished
+            if (other.desc.uid, other.name) == key
+            and (other.state.completing or not other.state.finished)
         ]
 
 
