@@ -4,6 +4,7 @@ import pytest
 
 from tests.cluster import TWO_NODES, Ran, run
 from tests.entries import entries
+from tests.moments import to_state
 
 ROOM_FOR_TWO = "slurm_conf: {SelectType: select/cons_tres, SelectTypeParameters: CR_CPU}\n"
 
@@ -158,5 +159,8 @@ def test_a_node_that_is_down_keeps_no_job_completing_after_a_restart(model: str)
         "  - {at: 610s, fault: {start: slurmctld}}\n",
         model=model,
     )
+    told = ran.all("REQUEST_TERMINATE_JOB", phase="send", daemon="slurmctld")
+    assert [(str(each.peer), each.time_us // 1_000_000) for each in told][-1] == ("slurmd@n1", 610)
+    assert not [e for e in ran.all("node_state", args_node="n2") if "COMPLETING" in to_state(e)]
     assert ran.job()[0] == "NODE_FAIL"
     assert not ran.result.stalled
