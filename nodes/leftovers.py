@@ -30,7 +30,7 @@ class Leftovers:
         self.signalled()
 
     def signalled(self) -> None:
-        """Take in that tasks may end now, or at another time than before."""
+        """Note that tasks may end now, or at another time than before."""
         self.tasks.end_due(self._site.kernel.now_us)
         for task in self.tasks.reap():
             self._site.images.forget(task)

@@ -282,7 +282,7 @@ class Slurmd:
         return HANDLERS[type(message)](self, envelope, message)
 
     async def _finish(self) -> None:
-        """Take in nothing new, and see through what was begun, but not for ever."""
+        """Accept nothing new, and see through what was begun, but not for ever."""
         self.mailbox.stop_listening()
         until_us = self.site.kernel.now_us + _STOPS_WITHIN_US
         while self._is_busy:

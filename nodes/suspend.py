@@ -92,7 +92,7 @@ class Suspensions:
             self.take(RequestSuspendInt(job_id=job_id, op=SUSPEND_JOB))
 
     def forget(self, job_id: int) -> bool:
-        """Forget a job that is over; tell whether it was suspended."""
+        """Forget a job that is over; return whether it was suspended."""
         self._queues.pop(job_id, None)
         return self._suspended.pop(job_id, False)
 

@@ -159,7 +159,7 @@ class Registry:
         check_class(entry.kind, entry.origin, model)
 
     def add(self, reference: str, folder: Path) -> None:
-        """Take in the class that ``file.py:Class`` or ``package.module:Class`` names.
+        """Register the class that ``file.py:Class`` or ``package.module:Class`` names.
 
         Raises:
             PluginError: It is not there, does not fit its guide, or is there already.
@@ -168,7 +168,7 @@ class Registry:
         self.put(kind, reference)
 
     def add_on(self, host: str, reference: str, folder: Path, model: str) -> None:
-        """Take in a class that stands for the plugin of its type on one host: another version.
+        """Register a class that stands for the plugin of its type on one host: another version.
 
         Raises:
             PluginError: It is not there, does not fit its guide, or there is none of its type.
@@ -183,7 +183,7 @@ class Registry:
         self._on_hosts[host, plugin_type] = kind
 
     def put(self, kind: type[Any], origin: str, *, instead: bool = False) -> None:
-        """Take in a class; with *instead* it stands for whatever there is of its type.
+        """Register a class; with *instead* it stands for whatever there is of its type.
 
         Raises:
             PluginError: It does not fit its guide, or there is one of its type already.
@@ -201,7 +201,7 @@ class Registry:
         self._entries[plugin_type] = Entry(given=kind, origin=origin)
 
     def _take_installed(self, plugin_type: str) -> None:
-        """Take in the installed plugin of a type, if there is one."""
+        """Register the installed plugin of a type, if there is one."""
         points = [point for point in _entry_points() if point.name == plugin_type]
         # An entry whose name is no type may be of any: only loading it tells.
         unnamed = [point for point in _entry_points() if "/" not in point.name]

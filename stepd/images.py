@@ -64,7 +64,7 @@ class Images:
         self._saving: dict[int, str] = {}
 
     def watch(self, task: Task) -> None:
-        """Take in a task that has begun its program, so that it can be saved."""
+        """Add a task that has begun its program, so that it can be saved."""
         if self.enabled:
             self._tasks[task.process.pid] = task
 

@@ -647,7 +647,7 @@ class StepDaemon:
         )
 
     def _program_ended(self, task: Task, status: int) -> None:
-        """Take in how the program of a task has ended, which tells that by itself."""
+        """Note how the program of a task has ended, which tells that by itself."""
         if self._batch and status == OUT_OF_MEMORY_STATUS:
             self._write(task, 2, out_of_memory_line(task.process.step, self._name))
         task.leave(status)
@@ -709,7 +709,7 @@ class StepDaemon:
                 self._srun.flush()
 
     def _reap(self, parent: Process, *, epilogs: bool = False) -> None:
-        """Take in which tasks have ended; those that have *epilogs* count once these are over."""
+        """Note which tasks have ended; those that have *epilogs* count once these are over."""
         reaped = self.tasks.reap()
         for task in reaped:
             self.site.images.forget(task)

@@ -130,7 +130,7 @@ class StepReports:
             self._serve(envelope)
 
     def fold(self, report: RequestStepComplete) -> None:
-        """Take in the report of a daemon further down the tree."""
+        """Handle the report of a daemon further down the tree."""
         own = self._work.job.nodeid
         self._heard.append(self._process.cause)
         for rank in range(report.range_first, report.range_last + 1):

@@ -171,7 +171,7 @@ class TaskSet:
         self.alive = 0
 
     def add(self, task: Task) -> None:
-        """Take in a task that was just forked."""
+        """Add a task that was just forked."""
         self.tasks.append(task)
         self.alive += 1
 

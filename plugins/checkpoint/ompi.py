@@ -118,7 +118,7 @@ class CheckpointOmpi(CheckpointPlugin):
     def slurm_ckpt_comp(
         self, step_ptr: StepRecord | None, event_time: int, error_code: int, error_msg: str
     ) -> None:
-        """Take in the first report of a checkpoint; the highest error is kept."""
+        """Note the first report of a checkpoint; the highest error is kept."""
         record = _record(step_ptr)
         if record.reply_cnt:
             raise SlurmError(errno.ESLURM_ALREADY_DONE)

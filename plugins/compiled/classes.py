@@ -420,7 +420,7 @@ _SETS_ENVIRONMENT: Final = ("slurm_ckpt_stepd_prefork", "switch_p_job_init")
 
 
 def _finish(plugin: CompiledPlugin, how: Plan, values: tuple[Any, ...], answer: Reader) -> Any:
-    """Take in a call's answer: what it returned, and what it left in its arguments."""
+    """Read a call's answer: what it returned, and what it left in its arguments."""
     if answer.u8() == ord("E"):
         raise RuntimeError(answer.text())
     given = how.point.parameters if how.point is not None else ()
@@ -460,7 +460,7 @@ def _finish(plugin: CompiledPlugin, how: Plan, values: tuple[Any, ...], answer: 
 
 
 def _reads(library: Path, answer: Reader) -> frozenset[str]:
-    """Take in what a watched call has done; return the variables that it read before it wrote."""
+    """Read what a watched call has done; return the variables that it read before it wrote."""
     layout = layout_of(library)
     read: dict[str, None] = {}
     written: set[str] = set()
@@ -475,7 +475,7 @@ def _reads(library: Path, answer: Reader) -> frozenset[str]:
 
 
 def _take(parameter: Argument, value: Any, answer: Reader) -> Any:
-    """Take in what a call left in one argument; return what the argument gives back."""
+    """Read what a call left in one argument; return what the argument gives back."""
     kind = parameter.kind
     if kind in ("o", "x"):
         address = answer.u64()

@@ -197,7 +197,7 @@ class Host:
         return _SURROUNDINGS.pack(_clock_us(process), process.uid, process.euid)
 
     def _take_in(self, answer: Reader) -> None:
-        """Take in what a call that has returned leaves: files it wrote, memory it took."""
+        """Note what a call that has returned leaves: files it wrote, memory it took."""
         for file in self.files.values():
             file.take_in()
         if answer.data[answer.at] != ord("R"):

@@ -307,7 +307,7 @@ def load_message(
 
 
 def loaded(answer: Reader) -> None:
-    """Take in the answer to `load_message`.
+    """Read the answer to `load_message`.
 
     Raises:
         PluginError: The library cannot be opened; the text is the loader's.

@@ -196,7 +196,7 @@ class Event:
         self._set = False
 
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - virtual time
-        """Wait until it is set, or for *timeout* seconds of virtual time; tell whether it is."""
+        """Wait until it is set, or for *timeout* seconds of virtual time; return whether it is."""
         kernel = caller("Event").table.kernel
         if timeout is not None and not 0 <= timeout <= _LONGEST_S:
             raise ValueError(f"wait: expected 0 to {_LONGEST_S} seconds, got {timeout!r}")
@@ -235,7 +235,7 @@ class PluginThread:
         return self._thread is not None and not self._over.is_set()
 
     async def join(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - virtual time
-        """Wait for its end, for *timeout* seconds at most; tell whether it has ended."""
+        """Wait for its end, for *timeout* seconds at most; return whether it has ended."""
         if not self.alive:
             return True
         return await self._over.wait(timeout)

@@ -52,7 +52,7 @@ class Appliance(Storage):
         self._conf_files = [f"{FOLDER}/{file_name(name)}" for name in names]
 
     def change(self, spec: ApplianceSpec) -> None:
-        """Take in what the scenario changes in the middle of the run."""
+        """Apply what the scenario changes in the middle of the run."""
         super().change(spec)
         if spec.up is not None:
             self.up = spec.up

@@ -174,7 +174,7 @@ class Beside:
         self._token = argv[1] if len(argv) > 1 else ""
 
     def begin(self) -> None:
-        """Take in that the script begins."""
+        """Note that the script begins."""
         store = self._storage.generic_store
         try:
             if self._word == "start_stage_in":
@@ -186,7 +186,7 @@ class Beside:
             return
 
     def end(self, status: int, written: str) -> str:
-        """Take in how the script ended; return what it has to say besides what was *written*."""
+        """Note how the script ended; return what it has to say besides what was *written*."""
         if status:
             return ""
         if self._word in _ASKING:

@@ -50,7 +50,7 @@ class Storage:
         self._stages: dict[Buffer, Stage] = {}
 
     def change(self, spec: ApplianceSpec) -> None:
-        """Take in what the scenario changes in the middle of the run."""
+        """Apply what the scenario changes in the middle of the run."""
         if spec.pools is not None:
             self.store.resize(spec.pools)
         if spec.bandwidth is not None:

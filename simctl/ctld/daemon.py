@@ -433,7 +433,7 @@ class Slurmctld(Controller):
             self.mailbox.abandon(self._unanswered(), breaks=again)
 
     async def _restore(self) -> bool:
-        """Take in what the state files hold; tell whether there was anything."""
+        """Read what the state files hold; return whether there was anything."""
         if self._clean:
             self._forget_before()
             return False
@@ -451,7 +451,7 @@ class Slurmctld(Controller):
         return True
 
     def _forget_before(self) -> None:
-        """Let go of the slurmctld before; tell which of its jobs this one knows nothing of."""
+        """Let go of the slurmctld before; return which of its jobs this one knows nothing of."""
         # One that died before it had taken anything up knew nothing of its own.
         before = self.before.tables if self.before is not None else None
         self.before = None

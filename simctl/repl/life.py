@@ -78,7 +78,7 @@ class Drawing:
         self._state: Stage | None = None
 
     def add(self, events: Iterable[Event], *, begun: bool) -> None:
-        """Take in what has happened, or what will."""
+        """Note what has happened, or what will."""
         for event in events:
             self._add(event, begun=begun)
 

@@ -27,7 +27,7 @@ class Seen:
         """What a process has executed, by pid."""
 
     def catch_up(self) -> "Seen":
-        """Take in what has happened since it was asked last; return itself."""
+        """Note what has happened since it was asked last; return itself."""
         events = self.world.events
         jobs, names, programs = self._jobs, self._names, self.programs
         for place in range(self._to, len(events)):

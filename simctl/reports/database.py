@@ -69,11 +69,11 @@ class Database:
     # While the run goes on.
 
     def event(self, event: Event) -> None:
-        """Take in an event of the trace."""
+        """Add an event of the trace."""
         self._add(*_EVENTS.get(event.kind, _other)(event))
 
     def record(self, record: JobAccount | StepAccount) -> None:
-        """Take in a record of accounting."""
+        """Add a record of accounting."""
         if isinstance(record, JobAccount):
             self._add("jobs", job_row(record))
         else:

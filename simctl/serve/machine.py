@@ -368,7 +368,7 @@ class RealTask:
         self._machine.inject(TaskEnded(task=self.number, status=status))
 
     def gone(self) -> None:
-        """Take in that the task has ended, or was killed with its node: then the process dies."""
+        """Note that the task has ended, or was killed with its node: then the process dies."""
         if not self._over:
             self.kill_children()
             self._over = True

@@ -126,7 +126,7 @@ class Session(Client):
         return found
 
     async def _listen(self, nursery: trio.Nursery) -> None:
-        """Take in what the client says while its command runs; a client that is gone ends it."""
+        """Handle what the client says while its command runs; a client that is gone ends it."""
         try:
             while (found := await self._next()) is not None:
                 self._hear(*found)
@@ -144,7 +144,7 @@ class Session(Client):
             _refuse("what nobody has asked for")
 
     def leave(self) -> None:
-        """Take in that the client is gone: its command dies, as by SIGKILL."""
+        """Note that the client is gone: its command dies, as by SIGKILL."""
         if self.gone:
             return
         self.gone = True
@@ -221,7 +221,7 @@ class Session(Client):
     # What comes of it (world.outside.Client).
 
     def ended(self, status: int) -> None:
-        """Take in that the command has ended."""
+        """Note that the command has ended."""
         self.server.forget(self)
         self.quit(status)
 

@@ -52,7 +52,7 @@ class StandardInput:
         return True
 
     def end(self) -> None:
-        """Take in that no more will come."""
+        """Note that no more will come."""
         if not self._ended:
             self._give(b"")
 

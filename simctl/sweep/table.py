@@ -115,7 +115,7 @@ class Table:
         return {cell * seeds + self._places[seed] for cell, seed in rows}
 
     def add(self, chunk: RunChunk) -> None:
-        """Take in what came of a run, and write now and then.
+        """Note what came of a run, and write now and then.
 
         Raises:
             InputError: It cannot be written.

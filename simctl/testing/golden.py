@@ -204,7 +204,7 @@ def as_written(events: Sequence[Event]) -> list[Event]:
 
 
 def _write(path: Path, trace: Recording, ignored: Ignored) -> bool:
-    """Write the golden trace where that changes something; tell whether it did."""
+    """Write the golden trace where that changes something; return whether it did."""
     header = {**trace.header, "version": "-"}
     if ignored.texts:
         header["ignore"] = list(ignored.texts)

@@ -78,7 +78,7 @@ def _begins(node: NodeSpec, uid: int) -> dict[str, Any]:
 
 
 def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
-    """Take in the scenario's plugins, and check those that its slurm.conf names.
+    """Register the scenario's plugins, and check those that its slurm.conf names.
 
     Raises:
         PluginError: Everything that is wrong with them, each with its place.
@@ -88,7 +88,7 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
 
 
 def plugin_mistakes(registry: Registry, scenario: Scenario, model: str) -> list[str]:
-    """Take in the scenario's plugins; return all that is wrong with them and with slurm.conf's."""
+    """Register the scenario's plugins; return all that is wrong with them and with slurm.conf's."""
     mistakes: list[str] = []
     registry.against = Against.of(scenario)
     path = Path(scenario.folder) / scenario.path_name
@@ -232,7 +232,7 @@ def make_hooks(
     model: str,
     values: bool,
 ) -> Hooks:
-    """Take in the scenario's plugins, and return what calls them.
+    """Register the scenario's plugins, and return what calls them.
 
     Raises:
         PluginError: Everything that is wrong with them, each with its place.

@@ -42,7 +42,7 @@ class _Output:
         self._room = dict.fromkeys(self.kept, OUTPUT_CHARACTERS)
 
     def write(self, stream: str, text: str) -> None:
-        """Take in what the command prints to stdout or stderr."""
+        """Note what the command prints to stdout or stderr."""
         room = self._room
         room[stream] -= len(text)
         if room[stream] >= 0:

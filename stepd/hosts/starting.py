@@ -210,7 +210,7 @@ class Starting(Files):
         return process
 
     def _adopt(self, process: Process, argv: tuple[str, ...], redirects: Redirects) -> Child:
-        """Take in a child that was just forked."""
+        """Add a child that was just forked."""
         pid = process.pid
         while pid in self._children:
             # A child of an image has the number.

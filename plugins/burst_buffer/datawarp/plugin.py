@@ -83,7 +83,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
     # The state as a whole.
 
     async def bb_p_load_state(self, init_config: bool) -> int:
-        """Take in what the appliance has, as slurmctld starts; nothing before passes.
+        """Read what the appliance has, as slurmctld starts; nothing before passes.
 
         While the appliance does not answer it is asked again every 30 s, and no job's buffer is
         of any use. Once it has answered, nothing that a poll could find changes by itself.

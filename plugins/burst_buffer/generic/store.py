@@ -45,7 +45,7 @@ class Store:
     # What the store says.
 
     async def load(self, *question: str, job_id: int = 0) -> bool:
-        """Run GetSysState and take in what it says; tell whether it said anything."""
+        """Run GetSysState and take in what it says; return whether it said anything."""
         path = self.settings.get_sys_state
         result = await slurmctld.run_script(
             path, *question, name="get_sys", job_id=job_id, timeout=_ANSWER_S
@@ -143,7 +143,7 @@ class Store:
                 slurmctld.schedule()
 
     def _found(self, listed: Listed) -> None:
-        """Take in a buffer that the books lack: after a restart, or made by another program."""
+        """Add a buffer that the books lack: after a restart, or made by another program."""
         job = slurmctld.find_job(listed.job_id) if listed.job_id else None
         if listed.job_id and listed.state == BbState.STAGED_OUT:
             return

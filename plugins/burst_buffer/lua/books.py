@@ -39,7 +39,7 @@ class Books:
     jobs: dict[int, BbJob] = attrs.field(factory=dict)
 
     def learn(self, pools: list[Pool]) -> None:
-        """Take in what the script tells; a pool that it leaves out has no size any more."""
+        """Note what the script tells; a pool that it leaves out has no size any more."""
         told = {pool.name: pool for pool in pools}
         for name, pool in self.pools.items():
             told.setdefault(name, attrs.evolve(pool, total=0))

@@ -324,7 +324,7 @@ class BurstBufferLua(BurstBufferPlugin):
         return SLURM_SUCCESS
 
     def _try(self, bb: BbJob) -> bool:
-        """Start a job's stage-in if it waits for that and there is space; tell whether it did."""
+        """Start a job's stage-in if it waits for that and there is space; return whether it did."""
         if bb.state is BbState.COMPLETE and not bb.teardowns:
             # It went back into the queue, and its old buffer is gone.
             self._afresh(bb)

@@ -120,7 +120,7 @@ extern uintptr_t plugin_base, plugin_end;	/* where the plugin was loaded */
 void note_plugin_range(const void *inside);
 void watch_begin(bool accesses_too);
 void watch_end(struct frame *f);
-/* Take in a fault that watching has caused; tell whether it was one. */
+/* Handle a fault that watching has caused; return whether it was one. */
 bool watch_fault(int signal, const void *address, void *context);
 void put_variables(struct frame *f);
 void put_block(struct frame *f, uint64_t address);

@@ -39,7 +39,7 @@ static void *live(void *given)
 /* The key by which the emulator knows what a thread waits for; addresses never show in a trace. */
 static uint64_t key(const void *object) { return (uint64_t) object; }
 
-/* Wait until somebody notifies *object*, or until a moment; tell whether somebody did. */
+/* Wait until *object* is notified, or until a moment; return whether it was. */
 static bool wait_for(const void *object, uint64_t until_us)
 {
 	struct frame *f = ask_begin('W');

@@ -25,7 +25,7 @@ Take = Callable[[Envelope], None]
 
 
 def ignore(_: Envelope) -> None:
-    """Take in nothing."""
+    """Handle nothing."""
 
 
 async def ask(

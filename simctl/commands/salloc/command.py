@@ -319,7 +319,7 @@ class Salloc:
         return child.status
 
     def _handle(self, envelope: Envelope) -> None:
-        """Take in what the controller says while the command runs."""
+        """Handle what the controller says while the command runs."""
         message = envelope.message
         if isinstance(message, SrunJobComplete) and not self._revoked:
             self._revoked = True

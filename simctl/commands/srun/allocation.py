@@ -181,7 +181,7 @@ class SrunJob:
             )
 
     def handle(self, envelope: Envelope) -> None:
-        """Take in what comes before there is a step."""
+        """Handle what comes before there is a step."""
         message = envelope.message
         if isinstance(message, SrunStepSignal):
             self.woken = True

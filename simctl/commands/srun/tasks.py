@@ -78,7 +78,7 @@ class TaskBook:
         return new
 
     def exited(self, ranks: tuple[int, ...], status: int) -> list[str]:
-        """Take in that tasks ended with a wait status; return what srun prints."""
+        """Note that tasks ended with a wait status; return what srun prints."""
         new = self._end(ranks, status)
         if not status or not new:
             return []
@@ -97,18 +97,18 @@ class TaskBook:
         return f"{self._node(ranks[0])}: {noun} {_ranges(ranks)}"
 
     def not_launched(self, ranks: tuple[int, ...], return_code: int) -> list[str]:
-        """Take in that a step daemon could not start its tasks; they count as done."""
+        """Note that a step daemon could not start its tasks; they count as done."""
         self._end(ranks, 0)
         text = slurm_strerror(return_code)
         return [f"srun: error: task {rank} launch failed: {text}" for rank in ranks]
 
     def launch_failed(self, nodeid: int, return_code: int) -> None:
-        """Take in that a node refused its tasks."""
+        """Note that a node refused its tasks."""
         self._launch_rc = max(self._launch_rc, return_code)
         self._end(self.layout.tids[nodeid], 0)
 
     def lost(self, node: str, *, counts: bool) -> None:
-        """Take in that a node is gone with its tasks; unless it *counts*, that is no failure."""
+        """Note that a node is gone with its tasks; unless it *counts*, that is no failure."""
         if node in self.layout.nodes:
             tids = self.layout.tids[self.layout.nodes.index(node)]
             self._end(tids, SIGKILL if counts else 0)
@@ -133,7 +133,7 @@ class TaskBook:
         ]
 
     def give_up(self) -> None:
-        """Take in that nothing more will be heard of the tasks that are still out."""
+        """Note that nothing more will be heard of the tasks that are still out."""
         self._end(range(self.layout.num_tasks), 9)
 
     def _node(self, rank: int) -> str:

@@ -240,7 +240,7 @@ class StepWatch:
     # What comes.
 
     def handle(self, envelope: Envelope) -> None:
-        """Take in what comes."""
+        """Handle what comes."""
         message = envelope.message
         book = self.book
         kind = type(message)
@@ -433,7 +433,7 @@ class StepWatch:
             self._send_cancel()
 
     def _launch_answered(self, envelope: Envelope) -> None:
-        """Take in a slurmd's answer to a launch, or that it was lost."""
+        """Handle a slurmd's answer to a launch, or that it was lost."""
         message = envelope.message
         if isinstance(message, Unanswered):
             if isinstance(message.request, RequestLaunchTasks):

@@ -103,7 +103,7 @@ def after_exit(conf: SlurmConf, job: JobRecord) -> AfterExit:
 async def complete_batch_script(
     ctld: Controller, envelope: Envelope, message: RequestCompleteBatchScript
 ) -> None:
-    """Take in how a batch script ended; a report that comes late still gives the exit code.
+    """Note how a batch script ended; a report that comes late still gives the exit code.
 
     Answers ESLURM_INVALID_JOB_ID, or ESLURM_ALREADY_DONE for a job that is over. In Slurm:
     `job_complete()` of job_mgr.c.
@@ -148,7 +148,7 @@ def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> b
 async def complete_job_allocation(
     ctld: Controller, envelope: Envelope, message: RequestCompleteJobAllocation
 ) -> None:
-    """Take in that srun is done with the allocation it made.
+    """Note that srun is done with the allocation it made.
 
     Answers ESLURM_INVALID_JOB_ID, ESLURM_ALREADY_DONE for a job that is over, or
     ESLURM_JOB_PENDING for one that has not started. In Slurm: `job_complete()` of job_mgr.c.
@@ -326,7 +326,7 @@ def clients(job: JobRecord) -> list[Mailbox]:
 async def epilog_complete(
     ctld: Controller, envelope: Envelope, message: MessageEpilogComplete
 ) -> None:
-    """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass.
+    """Note that a job is gone from a node; the last node ends COMPLETING and frees a pass.
 
     Nothing is answered. In Slurm: `job_epilog_complete()` of job_mgr.c.
     """

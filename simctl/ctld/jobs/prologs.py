@@ -72,7 +72,7 @@ async def prolog_ended(ctld: Controller, _: Envelope, message: PrologEnded) -> N
 async def complete_prolog(
     ctld: Controller, envelope: Envelope, message: RequestCompleteProlog
 ) -> None:
-    """Take in that a prolog is over; the last that went well lets the job be launched.
+    """Note that a prolog is over; the last that went well lets the job be launched.
 
     A node whose prolog failed asks for the job to be requeued besides.
 

@@ -28,7 +28,7 @@ class Polls:
         """How many states had changed when the counting last began anew."""
 
     def heard(self, answer: int) -> int:
-        """Take in what one of the three-valued functions has answered, and return it."""
+        """Note what one of the three-valued functions has answered, and return it."""
         self._under_way = self._under_way or answer == 0
         return answer
 

@@ -54,7 +54,7 @@ RETRY_US: Final = 60 * SECOND
 
 
 def not_sent(ctld: Controller, to: Mailbox | None, message: Message) -> None:
-    """Take in that a message was not sent: keep it, if only a cut link stood in its way.
+    """Note that a message was not sent: keep it, if only a cut link stood in its way.
 
     A node whose slurmd is not there gets no job until it is heard of.
     """
@@ -251,7 +251,7 @@ _NON_STARTABLE = (
 
 
 async def response_rc(ctld: Controller, envelope: Envelope, message: ResponseSlurmRc) -> None:
-    """Take in slurmd's answer to a request; one that refuses a launch is told in the trace.
+    """Handle slurmd's answer to a request; one that refuses a launch is told in the trace.
 
     Whatever a node answers, it is there. One that answers a ping, and had not answered before, is
     asked what it runs.

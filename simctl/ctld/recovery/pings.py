@@ -77,7 +77,7 @@ async def ping_due(ctld: Controller, _: Envelope, __: PingDue) -> None:
 
 
 async def _ask_to_register(ctld: Controller, node: NodeRecord) -> bool:
-    """Ask a node to register that can be reached; tell whether to look at it again.
+    """Ask a node to register that can be reached; return whether to look at it again.
 
     Where messages are lost it may not hear of it, or not be heard.
     """

@@ -19,7 +19,7 @@ _RETURNS_WHATEVER_THE_REASON = 2
 async def node_registration(
     ctld: Controller, envelope: Envelope, message: MessageNodeRegistrationStatus
 ) -> None:
-    """Take in a node's registration: its switch state, then the node itself."""
+    """Handle a node's registration: its switch state, then the node itself."""
     if message.status:
         # It has no switch state: slurmd only says that a launch has failed there.
         known = message.status == ESLURM_DUPLICATE_JOB_ID
@@ -63,7 +63,7 @@ async def node_registration(
 
 
 async def _after_restart(ctld: Controller, node: NodeRecord, runs: list[Run]) -> None:
-    """Take in that a node has started anew: what it does not list is gone from there."""
+    """Note that a node has started anew: what it does not list is gone from there."""
     running = {job_id for job_id, _ in runs}
     for job in jobs_of(ctld, node):
         if job.job_id not in running:

@@ -115,7 +115,7 @@ async def _settle(ctld: Controller, job: JobRecord) -> None:
 async def resource_allocation(
     ctld: Controller, envelope: Envelope, message: RequestResourceAllocation
 ) -> None:
-    """Take in a job whose srun waits for it, and try to start it at once.
+    """Accept a job whose srun waits for it, and try to start it at once.
 
     Answers as for a batch job; while it waits ESLURM_NODES_BUSY, ESLURM_NODE_NOT_AVAIL or
     ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE, and where it may not wait (--immediate) the errno

@@ -88,7 +88,7 @@ class Reader:
     # Nodes, partitions, reservations.
 
     def nodes(self, records: Iterable[Any]) -> None:
-        """Take in what is known of nodes."""
+        """Read what is known of nodes."""
         ctld = self._ctld
         for saved in records:
             node = ctld.nodes_by_name.get(getattr(saved, "name", "") or getattr(saved, "node", ""))
@@ -106,7 +106,7 @@ class Reader:
             node.forget_boot()
 
     def partitions(self, records: Iterable[Any], *, whole: bool) -> None:
-        """Take in the partitions, as they were last changed; what was deleted stays deleted.
+        """Read the partitions, as they were last changed; what was deleted stays deleted.
 
         Where the file was not *whole* those of the configuration are there that it lacks.
         """
@@ -132,7 +132,7 @@ class Reader:
         return mask_of(node.index for node in self._ctld.nodes_named(names))
 
     def reservations(self, records: Iterable[Any]) -> None:
-        """Take in the reservations."""
+        """Read the reservations."""
         ctld = self._ctld
         for saved in records:
             if isinstance(saved, SavedReservations):
@@ -145,7 +145,7 @@ class Reader:
     # Jobs.
 
     def jobs(self, records: Iterable[Any]) -> None:
-        """Take in jobs, arrays, and what slurmctld counts; then join what refers to others."""
+        """Read jobs, arrays, and what slurmctld counts; then join what refers to others."""
         ctld = self._ctld
         of_jobs, of_arrays, counts = [], [], None
         for saved in records:

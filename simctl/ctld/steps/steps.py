@@ -249,7 +249,7 @@ async def _reply(ctld: Controller, envelope: Envelope, step: StepRecord) -> None
 
 
 async def step_complete(ctld: Controller, envelope: Envelope, message: RequestStepComplete) -> None:
-    """Take in that a step is over on a range of its nodes; the last one deletes the step.
+    """Note that a step is over on a range of its nodes; the last one deletes the step.
 
     Answers ESLURM_INVALID_JOB_ID, or ESLURM_JOB_PENDING if its job waits again. In Slurm:
     `step_partial_comp()` of step_mgr.c.

@@ -108,7 +108,7 @@ class _Reader:
     """When what it did last was over."""
 
     def see(self, item: Item) -> None:
-        """Take in what comes next."""
+        """Handle what comes next."""
         if isinstance(item, Event) and item.kind == "message":
             self._message(item)
         elif isinstance(item, Event) and _lets_go(item):

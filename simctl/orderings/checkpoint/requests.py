@@ -95,7 +95,7 @@ class Book:
     """The calls that it has led to."""
 
     def read(self, event: Event) -> None:
-        """Take in what slurmctld does next."""
+        """Note what slurmctld does next."""
         if event.kind == "state":
             self._changed(event)
         elif event.kind == "plugin":

@@ -53,7 +53,7 @@ class Conversation:
         """Since when no browser looks, once one has."""
 
     def listen(self) -> None:
-        """Take in what the session tells, until it ends."""
+        """Note what the session tells, until it ends."""
         rest = b""
         while True:
             try:

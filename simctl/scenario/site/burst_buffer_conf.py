@@ -64,7 +64,7 @@ class BurstBufferFileShape:
     """The path of a burst_buffer.conf, from the folder of the scenario on."""
 
     def read(self, value: Value, reading: Reading) -> str:
-        """Take in what the file says, and note what is wrong with it."""
+        """Read what the file says, and note what is wrong with it."""
         path, text = read_named(value, reading, BURST_BUFFER)
         found = read_site_file(BURST_BUFFER, text, path, read_text)
         tell_file(found, reading)
@@ -103,7 +103,7 @@ def _check_users(keys: Mapping[str, str | None], value: Value, reading: Reading)
 
 
 def take_file(found: SiteFile, reading: Reading) -> None:
-    """Take in what a site's own file says."""
+    """Read what a site's own file says."""
     match = _FILE.fullmatch(found.path)
     reading.burst_buffers[match[1] if match else ""] = found.texts()
 

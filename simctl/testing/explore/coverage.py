@@ -64,7 +64,7 @@ class Coverage:
         return list(calls), self.left_out
 
     def merge(self, packed: tuple[list[tuple[str, str, int]], int]) -> None:
-        """Take in what another has seen."""
+        """Add what another has seen."""
         calls, left_out = packed
         self.left_out = max(self.left_out, left_out)
         numbers = [self._number(label, function) for label, function, _ in calls]

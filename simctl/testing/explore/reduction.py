@@ -101,7 +101,7 @@ class Tree:
         return Guided(self._path, reduces=self._reduces, calls=calls)
 
     def advance(self, steps: Sequence[Step]) -> bool:
-        """Learn from a run; tell whether there is another to make."""
+        """Learn from a run; return whether there is another to make."""
         by_point = {step.point: step for step in steps if step.point}
         if self._reduces:
             for race in races(steps):

@@ -163,7 +163,7 @@ class Shrinker:
             size //= 2
 
     def _fewer_entries(self) -> bool:
-        """Take away entries of the timeline, the last ones first; tell whether any could go."""
+        """Take away entries of the timeline, the last ones first; return whether any could go."""
         before = self._entries
         size = len(before)
         while size:

@@ -319,7 +319,7 @@ class Observer:
         self._last[who.pid] = call.kept_after
 
     def note_sleep(self, seconds: float) -> bool:
-        """Note that a plugin sleeps on the wall clock; tell whether it was one."""
+        """Note that a plugin sleeps on the wall clock; return whether it was one."""
         if not self.open:
             return False
         self.open[-1].slept_s += float(seconds)

@@ -56,7 +56,7 @@ class Ignored:
     words: dict[str, str] = attrs.field(factory=dict)
 
     def add(self, key: str, note: str = "") -> None:
-        """Take in a key, with what is to be said of it."""
+        """Add a key, with what is to be said of it."""
         self.words.setdefault(key, note)
 
     def texts(self) -> tuple[str, ...]:
