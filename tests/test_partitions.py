@@ -54,6 +54,33 @@ def test_a_blocked_partition_keeps_its_nodes_from_lower_ones() -> None:
     assert starts(ran) == {1: 0, 2: 100, 3: 110}
 
 
+def test_a_job_of_several_partitions_with_room_is_of_the_first() -> None:
+    """Of one tier."""
+    ran = timeline("0s bob sbatch -p low,others -w n2 -N1 --wrap true")
+    assert ran.result.rows[0].partition == "low"
+
+
+def test_of_preempted_jobs_the_highest_tier_goes_on_first() -> None:
+    """Each has what it had left when it was suspended."""
+    parts = "".join(
+        f"{{name: {name}, nodes: n1, priority_tier: {tier}}}, "
+        for tier, name in enumerate(("low", "mid", "high"), 1)
+    )
+    ran = run(
+        entries(
+            *(
+                f"{at} bob sbatch -p {part} --exclusive --wrap 'sleep 100'"
+                for at, part in ((0, "low"), (5, "mid"), (10, "high"))
+            ),
+            head="slurm_conf: {PreemptType: preempt/partition_prio, PreemptMode: 'SUSPEND,GANG'}\n",
+        ),
+        cluster="nodes: [{name: n1, cpus: 2}]\nusers: {bob: 1002}\n"
+        f"partitions: [{parts.removesuffix(', ')}]\n",
+    )
+    ends = [row.end_us // 1_000_000 for row in ran.result.rows]
+    assert ends == [300, 205, 110]
+
+
 def test_a_job_may_name_several_partitions() -> None:
     """It starts where there is room first, and is then of that partition alone."""
     ran = timeline(
@@ -283,6 +310,16 @@ def test_reserved_nodes_are_for_some_and_for_a_time() -> None:
     assert wrong(ran) == []
     rows = {row.job_id: (row.nodes, row.start_us // 1_000_000) for row in ran.result.rows}
     assert rows == {1: ("n2", 1), 2: ("n2", 51), 3: ("n1", 60), 4: ("n1", 660)}
+
+
+def test_a_job_whose_reservation_is_over_runs_once_it_is_released() -> None:
+    """It asks for none any more."""
+    ran = timeline(
+        f"0s {RESERVE} users=bob nodes=n1",
+        "1s bob sbatch -t20 --reservation=r1 --wrap 'sleep 5'",
+        "900s bob scontrol release 1",
+    )
+    assert starts(ran) == {1: 900}
 
 
 def test_a_job_that_waits_for_its_reservation_says_so() -> None:

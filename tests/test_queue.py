@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster import run
-from tests.entries import QUEUES, args, queued, reasons, started, states, wrong
+from tests.entries import QUEUES, args, queued, reasons, started, states, typed, wrong
 
 LONG = "sbatch -N2 --wrap 'sleep 100'"
 BATCH = "sbatch -N2 --wrap 'sleep 10'"
@@ -122,6 +122,47 @@ def test_a_cancelled_job_fails_those_that_wanted_it_well() -> None:
     )
     assert reasons(ran)[2] == ("PENDING", "DependencyNeverSatisfied")
     assert started(ran, 3) == 9
+
+
+def test_who_waits_for_a_start_or_for_one_of_two_ends() -> None:
+    """A job that is cancelled before it started counts as begun; of two ends one failure is none."""
+    ran = queued(
+        "0s alice sbatch -H --wrap true",
+        "1s alice sbatch -d after:1 --wrap true",
+        "2s alice sbatch -w n1 -n1 --wrap 'exit 1'",
+        "2s alice sbatch -w n2 -n1 --wrap 'sleep 20'",
+        "3s alice sbatch -d afterok:3?afterok:4 --wrap true",
+        "9s alice scancel 1",
+        "15s alice squeue -h -j 5 -o %r",
+    )
+    assert started(ran, 2) == 9
+    assert ran.result.commands[6].stdout == "Dependency\n"
+    assert started(ran, 5) == pytest.approx(23, abs=1)
+
+
+def test_a_singleton_waits_until_its_namesake_has_left_its_nodes() -> None:
+    """COMPLETING is not over."""
+    ran = typed(
+        "0 alice sbatch -J x -w n1 -n1 --wrap 'sleep 5'",
+        "7 alice sbatch -J x -w n2 -n1 -d singleton --wrap true",
+        head="slurm_conf: {Epilog: /etc/epilog}\nprograms: {/etc/epilog: {runs: 9s}}\n",
+    )
+    assert started(ran, 2) == 14
+
+
+def test_a_hold_does_not_make_a_job_s_wait_anew() -> None:
+    """AccrueTime is when it could start first."""
+    ran = queued(
+        "0s alice sbatch -N2 --wrap 'sleep 50'",
+        "1s alice sbatch -N2 --wrap true",
+        "5s alice scontrol hold 2",
+        "9s alice scontrol release 2",
+        "12s alice scontrol show job 2",
+    )
+    shown = ran.result.commands[4].stdout
+    times = dict(word.split("=", 1) for word in shown.split() if "Time=" in word)
+    assert times["AccrueTime"] == times["SubmitTime"]
+    assert times["EligibleTime"] > times["SubmitTime"]
 
 
 def test_a_singleton_waits_for_its_namesakes() -> None:

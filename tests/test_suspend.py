@@ -332,12 +332,40 @@ def test_an_srun_that_waits_for_a_step_ends_with_its_job() -> None:
     assert ran.result.stalled == ()
 
 
+def test_a_suspended_job_that_is_requeued_and_held_stays_held() -> None:
+    """Its suspension had taken its priority as well."""
+    ran = queued(
+        "0s alice sbatch --wrap 'sleep 20'",
+        "5s root scontrol suspend 1",
+        "8s root scontrol requeuehold 1",
+        "300s root scancel 1",
+    )
+    assert states(ran).count("RUNNING") == 1
+    assert reasons(ran)[1] == ("CANCELLED", "job requeued in held state")
+
+
+def test_a_job_is_not_resumed_while_another_has_its_gpu() -> None:
+    """Though there are cpus left for it."""
+    ran = typed(
+        "0 alice sbatch -n1 --gres=gpu:1 --wrap 'sleep 20'",
+        "5 root scontrol suspend 1",
+        "6 alice sbatch -n1 --gres=gpu:1 --wrap 'sleep 20'",
+        "10 root scontrol resume 1 | exit: 1",
+        "40 root scontrol resume 1 | exit: 0",
+        head="slurm_conf: {SelectType: select/cons_tres, GresTypes: gpu}\n",
+        cluster='nodes: [{name: n1, cpus: 4, gres: "gpu:1"}]\n'
+        "users: {alice: 1001}\npartitions: [{name: debug, nodes: n1, default: true}]\n",
+    )
+    assert wrong(ran) == []
+    assert ends(ran)[2] < 40 < ends(ran)[1]
+
+
 def test_of_an_array_all_tasks_that_run_are_suspended_or_single_ones() -> None:
     """By the array's id, or by number; the others go on."""
     ran = queued(
         "0s alice sbatch -a 0-2%2 --wrap 'sleep 20'",
         "5s root scontrol suspend 1_0",
-        "8s root scontrol suspend 1",
+        "8s root scontrol suspend 1 | exit: 0",
         "12s root scontrol resume 1_1",
         "15s root scontrol suspend 1_2 | exit: 1",
         "60s root scontrol resume 1",
