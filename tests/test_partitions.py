@@ -318,8 +318,10 @@ def test_a_job_whose_reservation_is_over_runs_once_it_is_released() -> None:
         f"0s {RESERVE} users=bob nodes=n1",
         "1s bob sbatch -t20 --reservation=r1 --wrap 'sleep 5'",
         "900s bob scontrol release 1",
+        "901s bob scontrol show job 1",
     )
     assert starts(ran) == {1: 900}
+    assert "Reservation=" not in ran.result.commands[-1].stdout
 
 
 def test_a_job_that_waits_for_its_reservation_says_so() -> None:

@@ -125,7 +125,7 @@ def test_a_cancelled_job_fails_those_that_wanted_it_well() -> None:
 
 
 def test_who_waits_for_a_start_or_for_one_of_two_ends() -> None:
-    """A job that is cancelled before it started counts as begun; of two ends one failure is none."""
+    """One that is cancelled before it started counts as begun; of two ends one may be bad."""
     ran = queued(
         "0s alice sbatch -H --wrap true",
         "1s alice sbatch -d after:1 --wrap true",
