@@ -9,6 +9,7 @@ pytest.importorskip("lupa")
 
 from simctl.kernel.disk import Disk
 from simctl.plugins.lua import machine as machine_module
+from simctl.plugins.lua import state as state_module
 from simctl.plugins.lua.constants import slurm_table
 from simctl.plugins.lua.machine import Machine, minutes
 from simctl.plugins.lua.patterns import Endless, Malformed, search
@@ -107,6 +108,26 @@ def test_what_is_too_much_fails(run: Bench, version: str, body: str, why: str) -
     """Recursion, memory and patterns have bounds."""
     with pytest.raises(LuaFailure, match=why):
         run.run(f"function f() {body} end", version=version)
+
+
+def test_what_goes_through_long_texts_counts(run: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of C's over many bytes is as many instructions; the watchdog ends a call as well."""
+    monkeypatch.setattr(state_module, "_STRIDES", 30)
+    for body in (
+        "local s = ('x'):rep(1e6) while true do s = s:gsub('x', 'y') end",
+        "local s = ('x'):rep(1e6) while true do s = s:upper() end",
+        "local t = {} for at = 1, 1e5 do t[at] = at end while true do table.insert(t, 1, 0) end",
+    ):
+        with pytest.raises(LuaFailure, match="too many instructions") as failed:
+            run.run(f"function f() {body} end")
+        assert failed.value.endless
+
+    def ends() -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(Machine, "breathe", staticmethod(ends))
+    with pytest.raises(LuaFailure, match=r"t\.lua:1: took too long on this machine"):
+        run.run("function f() while true do pcall(error) end end")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -28,6 +28,9 @@ from simctl.plugins.lua.state import LuaExit, LuaFailure, LuaState, Value, requi
 SCRIPT: Final = "/etc/slurm/job_submit.lua"
 REQUIRED: Final = ("slurm_job_submit", "slurm_job_modify")
 _REFUSES_ON_ERROR: Final = "26.05"
+_MOST_TOLD: Final = 1 << 20
+"""How many characters one call may tell a user."""
+
 _TELLS_ON_MODIFY: Final = "23.02"
 
 
@@ -43,6 +46,7 @@ class JobSubmitLua(JobSubmitPlugin):
         self._state: LuaState | None = None
         self._text = ""
         self._told: list[str] = []
+        self._told_size = 0
         self._snapshot = _Snapshot()
 
     async def init(self) -> int:
@@ -67,7 +71,7 @@ class JobSubmitLua(JobSubmitPlugin):
             env=daemon_env(settings.people, settings.slurm_ids[0]),
             ids=settings.slurm_ids,
             people=settings.people,
-            told=self._told.append,
+            told=self._tell,
         )
         text = machine.script(SCRIPT)
         if self._state is not None and text in (None, self._text):
@@ -89,6 +93,12 @@ class JobSubmitLua(JobSubmitPlugin):
         self._state, self._text = state, text or ""
         return state
 
+    def _tell(self, text: str) -> None:
+        """Keep a line for the user, up to a bound."""
+        self._told_size += len(text) + 1
+        if self._told_size <= _MOST_TOLD:
+            self._told.append(text)
+
     async def job_submit(self, job_desc: DraftJob, submit_uid: int) -> int:
         """Have slurm_job_submit look at a submission."""
         return await self._rule("slurm_job_submit", job_desc, None, submit_uid)
@@ -103,6 +113,7 @@ class JobSubmitLua(JobSubmitPlugin):
         state = await self._load()
         settings = lua_settings()
         self._told.clear()
+        self._told_size = 0
         account = slurmctld.default_account(submit_uid)
         fields = DescFields(job_desc, settings.slurm, account)
         arguments: list[Any] = [_record(state, fields)]

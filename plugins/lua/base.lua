@@ -46,6 +46,17 @@ local left = options.steps
 local function count()
   left = left - 1
   if left <= 0 then finish('ran for too many instructions without coming back') end
+  -- A few instructions may be much work, as where a long text grows by letters: the watchdog, or Ctrl-C, raises here.
+  if not raw_pcall(host.breathe) then finish('took too long on this machine') end
+end
+-- What a function of C's goes through in one step counts as well: four bytes as an instruction.
+local weight = 0
+local function spend(bytes)
+  weight = weight + bytes
+  while weight > 4 * options.stride do
+    weight = weight - 4 * options.stride
+    count()
+  end
 end
 local function watched(f)
   local thread = create(f)
@@ -270,13 +281,17 @@ local function captures(subject, from, to, ...)
   if select('#', ...) == 0 then return sub(subject, from, to) end
   return ...
 end
+local function looked_through(s, p)
+  if type(s) == 'string' then spend(#s) end
+  return s, p
+end
 function string.find(s, p, init, plain)
-  s, p = text(s), text(p)
+  s, p = looked_through(text(s), text(p))
   if plain or not are_texts(s, p) or not costly(s, p, sub(p, 1, 1) == '^') then return find(s, p, init, plain) end
   return slowly(s, p, start_of(s, init))
 end
 function string.match(s, p, init)
-  s, p = text(s), text(p)
+  s, p = looked_through(text(s), text(p))
   if not are_texts(s, p) or not costly(s, p, sub(p, 1, 1) == '^') then return match(s, p, init) end
   local function values(from, ...)
     if from == nil then return nil end
@@ -285,7 +300,7 @@ function string.match(s, p, init)
   return values(slowly(s, p, start_of(s, init)))
 end
 function string.gmatch(s, p, ...)
-  s, p = text(s), text(p)
+  s, p = looked_through(text(s), text(p))
   if not are_texts(s, p) or not costly(s, p, false) then return gmatch(s, p, ...) end
   local at = 1
   local function values(from, to, ...)
@@ -300,7 +315,7 @@ function string.gmatch(s, p, ...)
 end
 string.gfind = version == 501 and string.gmatch or nil
 function string.gsub(s, p, by, most)
-  s, p = text(s), text(p)
+  s, p = looked_through(text(s), text(p))
   if not are_texts(s, p) or not costly(s, p, sub(p, 1, 1) == '^') then return gsub(s, p, by, most) end
   local out, at, n = {}, 1, 0
   local function replaced(from, to, ...)
@@ -331,10 +346,19 @@ function string.gsub(s, p, by, most)
   out[#out + 1] = sub(s, at)
   return concat(out), n
 end
+local function made(s)
+  spend(#s)
+  return s
+end
 function string.rep(s, n, sep)
   if text(s) == '' and (sep == nil or sep == '') then return '' end
-  return rep(s, n, sep)
+  return made(rep(s, n, sep))
 end
+for _, name in ipairs{'upper', 'lower', 'reverse', 'sub'} do
+  local f = string[name]
+  string[name] = function(...) return made(f(...)) end
+end
+function table.concat(...) return made(concat(...)) end
 string.dump = function() raw_error('unable to dump given function', 2) end
 if table.move then
   local move = table.move
@@ -343,8 +367,13 @@ if table.move then
     return move(a, from, to, ...)
   end
 end
-local insert = table.insert
+local insert, remove = table.insert, table.remove
+function table.remove(t, ...)
+  if select('#', ...) > 0 and type(t) == 'table' then spend(#t) end
+  return remove(t, ...)
+end
 function table.insert(t, at, ...)
+  if select('#', ...) == 1 and type(t) == 'table' then spend(#t) end
   if select('#', ...) == 1 and type(at) == 'number' and type(t) == 'table' and (at < 1 or at > #t + 1) then
     if version > 501 or at < -1e6 then raw_error("bad argument #2 to 'insert' (position out of bounds)", 2) end
   end

@@ -50,7 +50,7 @@ class Machine:
 
     OFFERS: ClassVar = (
         "open write append remove rename mkdir listdir stat tmpname getenv setenv now epoch mktime "
-        "person pid uid gid hostname log print minutes user stdin"
+        "person pid uid gid hostname log print minutes user stdin breathe"
     ).split()
 
     epoch_s: int
@@ -227,6 +227,10 @@ class Machine:
     def epoch(self) -> int:
         """Return what clocks showed at virtual time 0."""
         return self.epoch_s
+
+    @staticmethod
+    def breathe() -> None:
+        """Let Python look up from Lua now and then: signals are handled here."""
 
     def mktime(self, *parts: float) -> int:
         """Return the seconds since the epoch of a date in UTC; parts may be out of range."""

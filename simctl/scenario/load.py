@@ -381,7 +381,11 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         checkpoint=values["checkpoint"],
         options=values["options"],
         lua=values["lua"],
-        lua_scripts={f"{kind}.lua": text for kind in SCRIPTS if (text := values[f"{kind}_lua"])},
+        lua_scripts={
+            f"{kind}.lua": values[f"{kind}_lua"]
+            for kind in SCRIPTS
+            if f"{kind}_lua" in values.places
+        },
         nodes=values["nodes"],
         partitions=values["partitions"],
         users=values["users"],
