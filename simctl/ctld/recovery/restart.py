@@ -153,12 +153,11 @@ def _place(ctld: Controller, job: JobRecord) -> None:
         ctld.set_job(job, PENDING)
     state = job.state
     job.begin_anew(was_stopped=ctld.saves.was_stopped)
+    ctld.move_job(job, state)
     if state.completing:
-        ctld.completing[job.job_id] = job
         for name in sorted(job.completing_nodes):
             ctld.nodes_by_name[name].expect_end()
     elif state.base is JobBase.RUNNING:
-        ctld.running[job.job_id] = job
         for node in job.nodes:
             node.keep(job)
     elif state.base is JobBase.SUSPENDED:
