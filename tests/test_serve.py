@@ -483,3 +483,12 @@ def test_who_waits_for_a_job_whose_node_fails_is_told() -> None:
         assert sorted(told) == ["FAILED|4:0", "NODE_FAIL|0:0", "NODE_FAIL|0:0"]
     finally:
         cluster.close()
+
+
+def test_a_client_may_have_closed_what_it_reads_and_writes(served: Served) -> None:
+    """As a cron job or a daemon has: its commands read nothing, and what they say is lost."""
+    closed = served.run("sh", "-c", "srun sh -c 'cat; echo out; echo err >&2; exit 3' <&- >&- 2>&-")
+    assert (closed.returncode, closed.stdout, closed.stderr) == (3, "", "")
+    said = served.run("sh", "-c", "srun cat <&-; sbatch --parsable <&-")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "Batch script is empty" in said.stderr

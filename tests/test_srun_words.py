@@ -28,6 +28,14 @@ def first(*timeline: str) -> CommandResult:
     return play(*timeline).result.commands[0]
 
 
+ASKS = "srun: interrupt (one more within 1 sec to abort)"
+RUNS = "srun: StepId=1.0 task 0: running"
+SENT = "srun: sending Ctrl-C to StepId=1.0"
+FORCED = [
+    "srun: forcing job termination",
+    "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.",
+    "srun: error: n1: task 0: Interrupt",
+]
 ABORTED = "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.\n"
 
 
@@ -256,3 +264,26 @@ def test_variables_of_salloc() -> None:
         'salloc -Q -N1 bash -c "echo $SLURM_JOB_ID; echo \\$SLURM_JOB_PARTITION"\''
     )
     assert result.stdout.splitlines()[-1] == "long"
+
+
+@pytest.mark.parametrize(
+    ("options", "pauses", "status", "said"),
+    [
+        ("", (2, 5), 0, [ASKS, RUNS, ASKS, RUNS]),
+        ("", (2, 0.9), 130, [ASKS, RUNS, SENT, *FORCED]),
+        ("", (2, 1), 0, [ASKS, RUNS, ASKS, RUNS]),
+        ("-X", (2,), 130, [SENT, FORCED[-1]]),
+        ("--quit-on-interrupt", (2,), 130, [SENT, *FORCED]),
+        ("-Q", (2, 0.5), 130, [FORCED[0], FORCED[-1]]),
+    ],
+)
+def test_a_second_interrupt_within_a_second_ends_the_step(
+    options: str, pauses: tuple[float, ...], status: int, said: list[str]
+) -> None:
+    """After the first srun tells how its tasks stand, unless options want something else."""
+    kills = " ".join(f"sleep {each}; kill -INT $!;" for each in pauses)
+    script = f"srun {options} sleep 30 & {kills} wait $!; echo ended $?"
+    ran = play(f"0 sbatch -o out --wrap '{script}'")
+    lines = (ran.world.disk.read("out", "/home/alice", host="n1") or "").splitlines()
+    assert lines[-1] == f"ended {status}"
+    assert [line for line in lines[:-1] if "slurmstepd" not in line] == said

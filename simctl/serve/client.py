@@ -34,6 +34,12 @@ GONE = {
 
 
 def main(path, name, words):
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            # What is opened next would else be taken for it.
+            os.open(os.devnull, os.O_RDWR)
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         server.connect(path)

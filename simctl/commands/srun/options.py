@@ -63,6 +63,8 @@ GRAMMAR: Final = Grammar(
         Option(long="whole"),
         Option(long="multi-prog"),
         Option(long="unbuffered", short="u"),
+        Option(long="disable-status", short="X"),
+        Option(long="quit-on-interrupt"),
         Option(long="cpu-bind", read=text),
         Option(long="mpi", read=text),
         Option(long="pty"),
@@ -76,9 +78,9 @@ GRAMMAR: Final = Grammar(
     unbuilt=unbuilt(
         f"u export open-mode clusters M test-only i input {QUEUE_NAMES} {OF_SBATCH}",
         """
-        accel-bind acctg-freq bcast bcast-exclude compress debugger-test disable-status X E
+        accel-bind acctg-freq bcast bcast-exclude compress debugger-test E
         het-group interactive launch-cmd launcher-opts msg-timeout no-allocate Z pack-group
-        preserve-env quit-on-interrupt resv-ports send-libs slurmd-debug tres-per-task
+        preserve-env resv-ports send-libs slurmd-debug tres-per-task
         """,
     ),
 )

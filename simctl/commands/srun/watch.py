@@ -12,7 +12,7 @@ from simctl.commands.srun.exec import run_beside
 from simctl.commands.srun.step_output import StepOutput
 from simctl.commands.srun.tasks import Guard, TaskBook
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
-from simctl.kernel.procs import SIGCONT, SIGKILL, RunsAs
+from simctl.kernel.procs import SIGCONT, SIGINT, SIGKILL, RunsAs
 from simctl.plugins.hooks import Handle
 from simctl.plugins.points.switch import switch_p_pack_jobinfo
 from simctl.site import CommandCall
@@ -83,6 +83,7 @@ class StepWatch:
         self._talk = talk
         self._launch = launch
         self._no_kill = no_kill
+        self._options = options
         self._guard = Guard.of(options, call.env, call.site.conf)
         self._output = StepOutput(call, options, launch)
         self._name = f"StepId={launch.job_id}.{launch.step_id}"
@@ -103,6 +104,9 @@ class StepWatch:
         """The step was ended from outside, which has been told."""
 
         self._kill_us = NEVER_US
+        self._interrupted_us = -SECOND
+        """When it was last interrupted."""
+
         self._refused = False
         """A node did not take its tasks."""
 
@@ -365,12 +369,34 @@ class StepWatch:
             self._call.err("srun: got SIGCONT")
         elif message.signal in FORWARDED:
             self._forward(message.signal)
-        if message.signal not in ENDS:
+        if message.signal not in ENDS or (message.signal == SIGINT and not self._is_to_end()):
             return
         self._forced = True
         # No option makes srun keep this to itself.
         self._call.err("srun: forcing job termination")
         self._abort()
+
+    def _is_to_end(self) -> bool:
+        """Return whether an interrupt ends the step, as one within a second of another does.
+
+        Else srun says how its tasks stand, or hands the interrupt on to them.
+        """
+        now_us, last_us = self._call.site.kernel.now_us, self._interrupted_us
+        self._interrupted_us = now_us
+        if "quit-on-interrupt" in self._options or now_us - last_us < SECOND:
+            self._tell_interrupt()
+            return True
+        if "disable-status" in self._options:
+            self._tell_interrupt()
+        elif not self._cancelled:
+            self._job.tell("interrupt (one more within 1 sec to abort)")
+            for line in self.book.states():
+                self._job.tell(f"{self._name} {line}")
+        return False
+
+    def _tell_interrupt(self) -> None:
+        self._job.tell(f"sending Ctrl-C to {self._name}")
+        self._forward(SIGINT)
 
     def _forward(self, signal: int) -> None:
         """Send a signal to the tasks on every node that has some left."""
