@@ -90,6 +90,8 @@ HELP: Final[Mapping[str, str]] = {
     "time-min": "lower the time limit down to this to start earlier",
     "tmp": "temporary disk on each node",
     "uid": "user to run as, for root alone",
+    "disable-status": "hand the first Ctrl-C on to the tasks",
+    "quit-on-interrupt": "end the step with the first Ctrl-C",
     "unbuffered": "accepted; output is never buffered",
     "usage": "show how the command is used",
     "verbose": "print more; may be given several times",
