@@ -205,6 +205,18 @@ def test_a_node_that_leaves_a_request_unanswered_gets_no_job_until_it_registers(
     assert back.time_us // 1_000_000 == 100
 
 
+def test_a_signal_whose_answer_is_lost_strikes_once() -> None:
+    """It may have been delivered, so that it is not sent again."""
+    ran = played(
+        'at: 0s, as: alice, run: sbatch -w n1 --wrap "srun sleep 300"',
+        "at: 10s, fault: {drop: RESPONSE_SLURM_RC, from: n1, to: slurmctld, for: 5s}",
+        "at: 11s, as: alice, run: scancel -s CONT 1.0",
+    )
+    heard = ran.all("REQUEST_SIGNAL_TASKS", phase="receive", role="slurmd", args_signal=18)
+    assert seconds(heard)[0] == 11
+    assert len({each.time_us for each in heard if each.peer == "slurmctld"}) == 1
+
+
 # Copies and late messages.
 
 ONCE: Final = (

@@ -164,3 +164,21 @@ def test_a_node_that_is_down_keeps_no_job_completing_after_a_restart(model: str)
     assert not [e for e in ran.all("node_state", args_node="n2") if "COMPLETING" in to_state(e)]
     assert ran.job()[0] == "NODE_FAIL"
     assert not ran.result.stalled
+
+
+def test_who_stands_behind_a_job_that_starts_elsewhere_starts_as_well() -> None:
+    """Job 2 is the head of two partitions: it starts in one, and blocks the other no more."""
+    ran = run(
+        "slurm_conf: {SchedulerType: sched/builtin}\n"
+        'nodes: [{name: "n[1-4]", cpus: 4}]\n'
+        'partitions: [{name: a, nodes: "n[1-2]", default: true}, {name: b, nodes: "n[3-4]"}]\n'
+        "users: {alice: 1001}\n"
+        + entries(
+            "0 alice sbatch -p a -N1 --wrap 'sleep 300'",
+            "1 alice sbatch -p a,b -N2 --begin=now+19 --wrap 'sleep 300'",
+            "2 alice sbatch -p a -N1 --begin=now+18 --wrap 'sleep 10'",
+        ),
+        cluster="",
+    )
+    assert 20 <= started(ran, 2) < 24
+    assert 20 <= started(ran, 3) < 28
