@@ -71,6 +71,10 @@ class Known:
     kind: type[Any] | None
 
 
+_SOUND: Final[set[tuple[str, str]]] = set()
+"""The bundled plugins that were looked at, and for which model: a search asks for each run."""
+
+
 def _bundled() -> dict[str, Entry]:
     return {
         plugin_type: Entry(given=given, origin=f"bundled with simctl as {given.split(':')[1]}")
@@ -156,7 +160,12 @@ class Registry:
                 'Name a file of your own under plugins: ["./my_plugin.py:MyPlugin"]',
                 meant=hint,
             )
+        bundled = entry.given == _BUNDLED.get(plugin_type)
+        if bundled and (plugin_type, model) in _SOUND:
+            return
         check_class(entry.kind, entry.origin, model)
+        if bundled:
+            _SOUND.add((plugin_type, model))
 
     def add(self, reference: str, folder: Path) -> None:
         """Register the class that ``file.py:Class`` or ``package.module:Class`` names.

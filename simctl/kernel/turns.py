@@ -373,6 +373,9 @@ class Kernel(trio.abc.Clock):
                 thread.in_task = True
                 thread.asked = asked
                 return asked
+        finally:
+            # What was raised knows this frame: let the frame not know it as well.
+            error = None
         return None
 
     def _let_go(self, thread: Thread) -> None:
@@ -401,10 +404,14 @@ class Kernel(trio.abc.Clock):
             thread = self._carried.get(task)
             if thread is None:
                 # An idle task is woken only as the run is torn down.
-                woken.unwrap()
+                try:
+                    woken.unwrap()
+                finally:
+                    del woken
                 return
             if woken is not _GO_ON:
                 thread.error = woken.error
+            woken = None
             asked = thread.asked or _ENTER
             while asked is not None:
                 thread.asked = None

@@ -3,7 +3,8 @@
 import gc
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,17 @@ from simctl.world.timeline import Timeline
 
 WATCHDOG_S: Final = 10.0
 """How long a plugin's code may run in one turn, in seconds of wall time."""
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Look for garbage seldom: what is made meanwhile stays, and what goes is no cycle."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1_000_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 class World:
@@ -201,14 +213,17 @@ class World:
 
     def _make_daemons(self) -> Daemons:
         """Make slurmctld and a slurmd for each node."""
-        return Daemons(
-            site=self.site,
-            ctld=self._make_controller(),
-            hosts=self.hosts,
-            slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
-            primary=self.controller_host,
-            make_ctld=lambda before, host, clean: self._make_controller(before, host, clean=clean),
-        )
+        with _collecting_rarely():
+            return Daemons(
+                site=self.site,
+                ctld=self._make_controller(),
+                hosts=self.hosts,
+                slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
+                primary=self.controller_host,
+                make_ctld=lambda before, host, clean: self._make_controller(
+                    before, host, clean=clean
+                ),
+            )
 
     def _outside_programs(
         self, described: Mapping[str, Describe], chance: random.Random
@@ -261,10 +276,8 @@ class World:
         """
         started = time.perf_counter()
         interrupted = False
-        thresholds = gc.get_threshold()
-        gc.set_threshold(1_000_000, 50, 100)
         try:
-            with self._standing:
+            with _collecting_rarely(), self._standing:
                 run = partial(
                     trio.run,
                     self._watched,
@@ -295,7 +308,6 @@ class World:
                 raise error from None
             interrupted = True
         finally:
-            gc.set_threshold(*thresholds)
             self._unlock()
             if self._standing.harms:
                 harms = ", ".join(self._standing.harms)
