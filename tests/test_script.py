@@ -82,8 +82,6 @@ def test_the_whole_subset_is_accepted() -> None:
         ("[[ x && a -ot b ]]", "-ot"),
         ("test a -ef b", "-ef"),
         ("kill -l", "-l"),
-        ("kill -TERM -1", "process group"),
-        ("kill 0", "process group"),
         ("trap 'a' DEBUG", "DEBUG"),
         ("trap a RETURN", "RETURN"),
         ("set -C", "set -C"),

@@ -56,6 +56,9 @@ RULES = {
     "sleep 9 & jobs -l | sed 's/ [0-9]* / P /'": "[1]+ P Running                 sleep 9 &\n",
     # A file that is opened both ways is written where reading has come to.
     "echo abcd > f; exec 3<> f; read -rn 1 x <&3; printf X >&3; cat f": "aXcd\n",
+    # The process group is the script and all that it has started.
+    "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
+    "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",
     # A subscript before the first element is told, and there is nothing there.
     "a=(x); echo [${a[-2]}] ${a[-2]:-d}; [[ -v a[-2] ]]; echo $?": "[] d\n1\n",
     "a=(x y); echo [${a[*]:2:-1}]; echo on; echo ${a[*]:1:-1}\necho next": "[]\non\nnext\n",

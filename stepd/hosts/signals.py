@@ -149,7 +149,13 @@ class Signals(Base):
             self._end(child, status)
 
     def kill(self, pid: int, signal: int) -> bool:
-        """Send a signal to the script itself, to a child, or to the process above it."""
+        """Send a signal to the script itself, to a child, or to the process above it.
+
+        0, or the negative pid of the outermost script, stands for the process group: that script
+        and all that it and its children have started.
+        """
+        if pid < 1:
+            return self._kill_group(-pid, signal)
         if pid in (self.pid, self.process.pid):
             if signal:
                 self._site.trace.process(self.process, "signal", signal)
@@ -165,6 +171,22 @@ class Signals(Base):
             self._signal_alone(child, signal)
             if signal == SIGKILL and killed is not None:
                 killed()
+        return True
+
+    def _kill_group(self, leader: int, signal: int) -> bool:
+        """Send a signal to all of the process group that the script is in."""
+        outermost: Signals = self
+        while outermost._parent is not None:
+            outermost = outermost._parent
+        if leader not in (0, outermost.pid, outermost.process.pid):
+            return False
+        if signal:
+            for child in outermost.live_children():
+                outermost.signal_child(child, signal)
+            self._site.trace.process(outermost.process, "signal", signal)
+            outermost.deliver(signal)
+        if self.process.exited:
+            raise Killed
         return True
 
     def kill_from_below(self, pid: int, signal: int) -> bool:

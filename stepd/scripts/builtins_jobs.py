@@ -227,9 +227,6 @@ async def _send(state: ShellState, text: str, number: int, streams: Redirects) -
     except ValueError:
         await state.complain(f"kill: {text}: arguments must be process or job IDs", streams.stderr)
         return 1
-    if pid < 1:
-        await state.complain(f"kill: {text}: process groups are not simulated", streams.stderr)
-        return 1
     if state.host.kill(pid, number):
         return 0
     await state.complain(f"kill: ({pid}) - No such process", streams.stderr)

@@ -54,6 +54,9 @@ NO_TIMES = ("-nt", "-ot", "-ef", "-N", "-R")
 
 NO_TIMES_HINT = "simulated files know no times and links"
 
+SET_ADVICE = dict.fromkeys(
+    ("-m", "monitor"), "leave it out: &, wait, jobs and kill work without job control"
+)
 SET_LETTERS = "euxfhBE"
 SET_NAMES = {
     "errexit": "e",
@@ -112,7 +115,7 @@ def _options(known: str, valued: str = "") -> Callable[[tuple[Word, ...]], Itera
 
 
 def _kill(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse process groups, and signals that do not exist."""
+    """Refuse signals that do not exist."""
     arguments = list(words[1:])
     if arguments and arguments[0].literal in ("-l", "-L"):
         if len(arguments) == 1:
@@ -126,9 +129,6 @@ def _kill(words: tuple[Word, ...]) -> Iterator[Complaint]:
             name = word.literal
         if name not in ("0", "-") and word.is_literal:
             yield from _signal(word, name, signal_number)
-    for word in arguments:
-        if word.literal == "0" or (word.literal.startswith("-") and word.literal != "--"):
-            yield word, "a signal to a process group", "name each pid, as `jobs -p` does"
 
 
 def _signal(word: Word, name: str, number: Callable[[str], int]) -> Iterator[Complaint]:
@@ -158,7 +158,7 @@ def _set(words: tuple[Word, ...]) -> Iterator[Complaint]:
         text = word.literal
         if expects_name:
             if word.is_literal and text not in SET_NAMES:
-                yield word, f"set -o {text}", _NO_ADVICE
+                yield word, f"set -o {text}", SET_ADVICE.get(text, _NO_ADVICE)
             expects_name = False
         elif text in ("--", "-") or text[:1] not in ("-", "+"):
             return
@@ -166,7 +166,7 @@ def _set(words: tuple[Word, ...]) -> Iterator[Complaint]:
             expects_name = "o" in text[1:]
             lacks_name = expects_name and word is words[-1]
             if lacks_name or text[1:].replace("o", "", 1).strip(SET_LETTERS):
-                yield word, f"set {text}", _NO_ADVICE
+                yield word, f"set {text}", SET_ADVICE.get(text, _NO_ADVICE)
 
 
 def _shopt(words: tuple[Word, ...]) -> Iterator[Complaint]:
