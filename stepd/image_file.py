@@ -99,7 +99,8 @@ class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
     to be read, `journal` what it has asked so far, `foreground` the child that it waits for to go
     on, 0 for none. A script that has not `begun` has done nothing yet. One that was `forked` goes
     on as its parent's journal leads to. `streams` are in the image of the outermost alone, and
-    `kept_ends` are those of pipes that the shell itself holds.
+    `kept_ends` are those of pipes that the shell itself holds. It is to die of the signal
+    `deadly`, unless that is 0.
     """
 
     text: str
@@ -119,6 +120,7 @@ class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
     children: tuple[ChildState, ...] = ()
     dispositions: dict[int, Disposition] = {}
     pending: tuple[int, ...] = ()
+    deadly: int = 0
     stopped: bool = False
     kept: tuple[int, ...] = ()
     out_of_memory: bool = False

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 from simctl.stepd.image_file import Entry, ImageError
 from simctl.stepd.scripts.host import (
     Body,
+    DeadlySignal,
     Disposition,
     Info,
     Inherited,
@@ -27,6 +28,8 @@ from simctl.stepd.scripts.host import (
     Stream,
 )
 from simctl.stepd.scripts.tree import OpenMode
+
+_DEADLY = "deadly"
 
 
 class DivergedError(ImageError):
@@ -84,8 +87,19 @@ class JournalingHost:
     def _ask(self, question: str, act: Callable[[], Any]) -> Any:
         """Answer a question that takes no time."""
         if self._repeating:
-            return self._next(question)[1]
-        return self._note(question, act())
+            return self._answer(question)
+        try:
+            return self._note(question, act())
+        except DeadlySignal as end:
+            self._note(_DEADLY, end.signal)
+            raise
+
+    def _answer(self, question: str) -> Any:
+        """Return the next answer, or die of the signal that came instead of one."""
+        found, answer = self._next(question, _DEADLY)
+        if found == _DEADLY:
+            raise DeadlySignal(answer)
+        return answer
 
     def _goes_live(self) -> bool:
         """Return whether a wait is one that the old shell was still in."""
@@ -96,8 +110,12 @@ class JournalingHost:
     async def _await(self, question: str, act: Callable[[], Awaitable[Any]]) -> Any:
         """Answer a question that may take time."""
         if not self._goes_live():
-            return self._next(question)[1]
-        return self._note(question, await act())
+            return self._answer(question)
+        try:
+            return self._note(question, await act())
+        except DeadlySignal as end:
+            self._note(_DEADLY, end.signal)
+            raise
 
     @property
     def pid(self) -> int:
@@ -144,7 +162,9 @@ class JournalingHost:
     ) -> int:
         """Wait for one of these children, a trapped signal, or a moment."""
         if not self._goes_live():
-            question, answer = self._next("wait", "interrupted")
+            question, answer = self._next("wait", "interrupted", _DEADLY)
+            if question == _DEADLY:
+                raise DeadlySignal(answer)
             if question == "interrupted":
                 raise Interrupted(answer)
             return int(answer)
@@ -152,6 +172,9 @@ class JournalingHost:
             pid = await self._host.wait(pids, interruptible=interruptible, until_us=until_us)
         except Interrupted as interruption:
             self._note("interrupted", interruption.signal)
+            raise
+        except DeadlySignal as end:
+            self._note(_DEADLY, end.signal)
             raise
         return int(self._note("wait", pid))
 
@@ -213,12 +236,17 @@ class JournalingHost:
         if not isinstance(stream, PipeEnd):
             return str(self._ask("write", lambda: self._host.put(stream, text)))
         wrong = ""
-        if not self._repeating:
-            wrong = self._host.put(stream, text)
-        elif self._left:
-            return str(self._next("write")[1])
-        self._repeating = False
-        await self._host.drain(stream)
+        try:
+            if not self._repeating:
+                wrong = self._host.put(stream, text)
+            elif self._left:
+                return str(self._answer("write"))
+            self._repeating = False
+            await self._host.drain(stream)
+        except DeadlySignal as end:
+            if not self._repeating:
+                self._note(_DEADLY, end.signal)
+            raise
         return str(self._note("write", wrong))
 
     def info(self, path: str) -> Info | None:
@@ -263,6 +291,10 @@ class JournalingHost:
         """Arrange what a signal does."""
         if not self._repeating:
             self._host.set_trap(signal, disposition)
+
+    def die(self, signal: int) -> NoReturn:
+        """End the process by a signal."""
+        self._host.die(signal)
 
     def take_signals(self) -> tuple[int, ...]:
         """Return the signals kept for traps.

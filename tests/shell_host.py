@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NoReturn
 
 import attrs
 
@@ -246,6 +246,10 @@ class FakeHost:
     def now_us(self) -> int:
         """Tell the time, which stands still."""
         return 1_700_000_000_000_000
+
+    def die(self, signal: int) -> NoReturn:
+        """End by a signal."""
+        raise Killed(signal)
 
     def set_trap(self, signal: int, disposition: Disposition) -> None:
         """Note what a signal does."""

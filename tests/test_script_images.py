@@ -219,6 +219,10 @@ SCRIPTS = {
         while ! wait $!; do echo interrupted $n; done
         echo after $n
     """,
+    "dying": """
+        trap 'sleep 3; echo bye $?' EXIT
+        ./deaf & { sleep 20; echo no; } > a.log
+    """,
     "kills": """
         trap 'echo self' USR2
         ./deaf & deaf=$!
@@ -269,7 +273,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_goes_on_from_wherever_it_was_cut_off(name: str) -> None:
     """Before its first turn, in the middle, at moments when something happens, and again."""
-    signals = [(2.5, 10), (5.5, 10)] if name == "trap" else []
+    signals = {"trap": [(2.5, 10), (5.5, 10)], "dying": [(2.5, 15)]}.get(name, [])
     whole = same(SCRIPTS[name], (1, 4.2), signals)
     for moment in (0, 0.5, 2, 3, 4, 6.25, 7, 8.999, 11):
         if moment <= whole.ended_s:

@@ -56,6 +56,12 @@ RULES = {
     "sleep 9 & jobs -l | sed 's/ [0-9]* / P /'": "[1]+ P Running                 sleep 9 &\n",
     # A file that is opened both ways is written where reading has come to.
     "echo abcd > f; exec 3<> f; read -rn 1 x <&3; printf X >&3; cat f": "aXcd\n",
+    # The EXIT trap runs where the script is left, also by a signal, which then ends it.
+    "(trap 'echo bye' EXIT; sleep 9) & sleep 1; kill $!; wait $!; echo $? $SECONDS": "bye\n143 1\n",
+    "(trap 'echo bye; exit 3' EXIT; kill -HUP $BASHPID; :); echo $?": "bye\n129\n",
+    "(trap 'echo bye' EXIT; kill -KILL $BASHPID); echo $?": "137\n",
+    "trap 'echo $v $1' EXIT; f() { local v=in; exit 3; }; f arg": "in arg\n",
+    "(trap 'echo bye' EXIT; { exit 3; } > f); echo $?; cat f": "3\nbye\n",
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",

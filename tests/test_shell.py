@@ -15,6 +15,7 @@ from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate
 from simctl.stepd.scripts.host import Inherited, OpenFile, Redirects
 from simctl.stepd.scripts.script import parse
 from simctl.stepd.scripts.shell import Shell
+from simctl.stepd.signals import EXIT_TRAP
 from tests.shell_host import FakeHost, Killed, Program, run_script
 
 TERM, USR1, USR2, HUP = 15, 10, 12, 1
@@ -459,7 +460,7 @@ def test_exec_leaves_the_rest_of_the_script_and_its_traps_behind() -> None:
     host = host_with(five=5)
     ran = run_script("trap 'echo no' EXIT TERM; trap '' HUP; exec five a b; echo no", host=host)
     assert (ran.status, ran.output, host.calls[0].argv) == (5, "", ("five", "a", "b"))
-    assert host.dispositions == {TERM: "default", HUP: "ignore"}
+    assert host.dispositions == {EXIT_TRAP: "default", TERM: "default", HUP: "ignore"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import (
@@ -22,6 +22,7 @@ from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.programs import Input, ScriptRun
 from simctl.stepd.scripts.host import (
     Body,
+    DeadlySignal,
     Disposition,
     Interrupted,
     OpenFile,
@@ -29,7 +30,7 @@ from simctl.stepd.scripts.host import (
     Redirects,
     Stream,
 )
-from simctl.stepd.signals import SIGINT
+from simctl.stepd.signals import EXIT_TRAP, SIGINT
 from simctl.stepd.streams import BROKEN, Output, Streams
 
 _STDERR: Final = 2
@@ -65,6 +66,9 @@ class Base:
     _begun = False
     _waiter: Thread | None = None
     _interruptible = False
+    _deadly = 0
+    """A signal of which the shell is to die once it has run its EXIT trap."""
+
     _awaited: Child | None = None
     """The child, a subshell or a program, that the shell can do nothing but wait for."""
 
@@ -151,6 +155,20 @@ class Base:
             self._interruptible = False
             await self._kernel.park("SIGCONT" if self._stopped else "its image")
             self._waiter = None
+        self._check_deadly()
+
+    def _check_deadly(self) -> None:
+        """Tell the shell that it dies; another signal then ends it at once."""
+        if self._deadly:
+            signal, self._deadly = self._deadly, 0
+            self._dispositions.pop(EXIT_TRAP, None)
+            raise DeadlySignal(signal)
+
+    def die(self, signal: int) -> NoReturn:
+        """End the process by a signal."""
+        self._site.procs.kill(self.process, signal)
+        self._tell_end(signal)
+        raise Killed
 
     def _tell_end(self, status: int) -> None:
         """Tell how the script ended; that a child took too much memory counts for all of it."""
@@ -231,6 +249,8 @@ class Base:
         kernel = self._kernel
         while True:
             held = self._stopped or self._paused
+            if not held:
+                self._check_deadly()
             ended = next((child for child in children if child.ended), None)
             if ended is not None and not held:
                 self._die_with(ended)
@@ -264,9 +284,10 @@ class Base:
         """
         interrupted, self._interrupted = self._interrupted, False
         if interrupted and child.status == SIGINT:
-            self._site.procs.kill(self.process, SIGINT)
-            self._tell_end(SIGINT)
-            raise Killed
+            if self._dispositions.get(EXIT_TRAP) != "trap":
+                self.die(SIGINT)
+            self._deadly = SIGINT
+            self._check_deadly()
 
 
 def shell_status(status: int) -> int:

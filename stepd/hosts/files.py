@@ -86,6 +86,8 @@ class Files(Signals):
         self._waiter, self._interruptible = thread, False
         await self._kernel.park(what)
         self._waiter = None
+        if not (self._stopped or self._paused):
+            self._check_deadly()
 
     async def write(self, stream: Stream, text: str) -> str:
         """Write to a descriptor, a file or a pipe, and wait for room in that."""
@@ -101,6 +103,7 @@ class Files(Signals):
             self.deliver(_SIGPIPE)
             if self.process.exited:
                 raise Killed
+            self._check_deadly()
         return wrong
 
     async def drain(self, stream: Stream) -> None:

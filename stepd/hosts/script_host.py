@@ -126,6 +126,7 @@ class ScriptHost(Starting):
             ),
             dispositions=dict(self._dispositions),
             pending=tuple(self._pending),
+            deadly=self._deadly,
             stopped=self._stopped,
             kept=self._kept,
             out_of_memory=self._out_of_memory,
@@ -164,6 +165,7 @@ class ScriptHost(Starting):
         self._start_dir, self._work_dir = state.start_dir, state.work_dir
         self._dispositions = dict(state.dispositions)
         self._pending.extend(state.pending)
+        self._deadly = state.deadly
         self._stopped, self._kept = state.stopped, state.kept
         self._out_of_memory = state.out_of_memory
         if state.streams is not None:

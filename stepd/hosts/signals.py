@@ -18,7 +18,7 @@ from simctl.stepd.outcome import (
     default_status,
 )
 from simctl.stepd.scripts.host import Disposition
-from simctl.stepd.signals import SIGINT
+from simctl.stepd.signals import EXIT_TRAP, SIGINT
 from simctl.stepd.stopping import take_signal
 
 _TRAP_KEEPS = "trap"
@@ -62,9 +62,15 @@ class Signals(Base):
             self._interrupted = True
             return
         status = SIGKILL if signal == SIGKILL else default_status(signal)
-        if status is not None and not self.process.exited:
-            self._site.procs.kill(self.process, status)
-            self._tell_end(status)
+        if status is None or self.process.exited:
+            return
+        if signal != SIGKILL and self._dispositions.get(EXIT_TRAP) == "trap":
+            self._deadly = self._deadly or signal
+            if self._waiter is not None:
+                self._kernel.wake(self._waiter)
+            return
+        self._site.procs.kill(self.process, status)
+        self._tell_end(status)
 
     @property
     def _awaits_foreground(self) -> bool:
@@ -162,6 +168,7 @@ class Signals(Base):
                 self.deliver(signal)
             if self.process.exited:
                 raise Killed
+            self._check_deadly()
             return True
         child = self._children.get(pid)
         if child is None or child.ended:
@@ -187,6 +194,7 @@ class Signals(Base):
             outermost.deliver(signal)
         if self.process.exited:
             raise Killed
+        self._check_deadly()
         return True
 
     def kill_from_below(self, pid: int, signal: int) -> bool:

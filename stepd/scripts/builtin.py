@@ -20,6 +20,9 @@ class Shell(Protocol):
     state: ShellState
     host: ShellHost
 
+    async def leave(self, status: int) -> int:
+        """Run the EXIT trap, and return the status to leave with."""
+
     async def perform_command(self, texts: list[str], streams: Redirects) -> int:
         """Run a builtin or a program, though a function may have its name."""
 

@@ -124,13 +124,20 @@ async def _exit(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         await state.complain("exit: too many arguments", streams.stderr)
         return 1
     if not arguments:
-        raise ScriptExit(state.trap_statuses[-1] if state.trap_statuses else state.status)
+        status = state.trap_statuses[-1] if state.trap_statuses else state.status
+        raise ScriptExit(await _left(shell, status, streams))
     try:
         status = whole_number(arguments[0])
     except ValueError:
         await state.complain(f"exit: {arguments[0]}: numeric argument required", streams.stderr)
         status = _MISUSED
-    raise ScriptExit(status)
+    raise ScriptExit(await _left(shell, status, streams))
+
+
+async def _left(shell: Shell, status: int, streams: Redirects) -> int:
+    """Run the EXIT trap where the script is left, and return the status to leave with."""
+    shell.state.streams = streams
+    return await shell.leave(status & 255)
 
 
 @plain
@@ -394,7 +401,7 @@ async def _exec(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         state.opened.clear()
         return 0
     for number, (text, _) in state.traps.items():
-        if number > EXIT_TRAP and text:
+        if number >= EXIT_TRAP and text:
             state.host.set_trap(number, "default")
     state.traps.clear()
     env = {} if cleared else state.variables.environment()

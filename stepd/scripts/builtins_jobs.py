@@ -13,7 +13,6 @@ from simctl.stepd.scripts.state import Job, ShellState
 from simctl.stepd.scripts.tree import ScriptMistake
 from simctl.stepd.signals import (
     ERR_TRAP,
-    EXIT_TRAP,
     SIGTERM,
     UNCATCHABLE,
     SignalError,
@@ -198,6 +197,7 @@ async def _kill(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     if not rest:
         await state.complain("kill: a pid is needed", streams.stderr)
         return _MISUSED
+    state.status = 0
     # As bash has it, one that was reached is enough.
     return min([await _send(state, text, number, streams) for text in rest])
 
@@ -263,7 +263,7 @@ async def _trap(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         state.traps.pop(number, None)
         if action != "-":
             state.traps[number] = (action, commands)
-        if number not in (EXIT_TRAP, ERR_TRAP):
+        if number != ERR_TRAP:
             state.host.set_trap(number, _DISPOSITIONS.get(action, "trap"))
     return status
 

@@ -6,7 +6,7 @@ It knows no clock and no kernel; whatever takes time is awaited here.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NoReturn, Protocol, TypeAlias
 
 import attrs
 
@@ -110,6 +110,15 @@ class Info:
 
 class Interrupted(Exception):
     """Say that a trapped signal has ended a wait; `ShellHost.take_signals` returns it next."""
+
+    def __init__(self, signal: int) -> None:
+        """Remember which *signal* it was."""
+        super().__init__(signal)
+        self.signal = signal
+
+
+class DeadlySignal(Exception):
+    """Say that the process dies of a signal, once its shell has run its EXIT trap."""
 
     def __init__(self, signal: int) -> None:
         """Remember which *signal* it was."""
@@ -256,8 +265,13 @@ class ShellHost(Protocol):
     def set_trap(self, signal: int, disposition: Disposition) -> None:
         """Say what *signal* does to the shell: end it by default, nothing, or be kept for it.
 
-        An ignored signal is ignored by the children that are started from then on as well.
+        An ignored signal is ignored by the children that are started from then on as well. Where 0
+        is trapped, a signal that would end the process is raised as DeadlySignal instead, once, by
+        whatever the shell waits for or asks.
         """
+
+    def die(self, signal: int) -> NoReturn:
+        """End the process by a signal."""
 
     def take_signals(self) -> tuple[int, ...]:
         """Return the trapped signals that arrived since the last call, oldest first."""

@@ -9,7 +9,7 @@ import attrs
 
 from simctl.limits import CALL_NESTING, LOOP_TURNS, SCRIPT_TURNS
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
-from simctl.stepd.scripts.host import Redirects, ShellHost
+from simctl.stepd.scripts.host import DeadlySignal, Redirects, ShellHost
 from simctl.stepd.scripts.patterns import PatternTooHeavyError
 from simctl.stepd.scripts.printing import quoted
 from simctl.stepd.scripts.redirect import RedirectionError, open_files
@@ -63,6 +63,7 @@ class Progress:
     tested: bool = attrs.field(init=False, default=False)
     """Whether somebody asks how the present command ends, so that ``set -e`` lets it be."""
 
+    _deadly: int = attrs.field(init=False, default=0)  # a signal of which the shell dies
     _turns: int = attrs.field(init=False, default=0)
     _depth: int = attrs.field(init=False, default=0)
     _pending: list[int] = attrs.field(init=False, factory=list)  # signals whose trap is due
@@ -74,14 +75,25 @@ class Progress:
         """Open the files of *redirections*, and run commands and the EXIT trap."""
         try:
             _, status = await self._until_left(commands, redirections)
-            trap = self.state.traps.pop(EXIT_TRAP, ("", ()))[1]
-            self.state.status = status
-            self.state.trap_statuses = [status]
-            left, changed = await self._until_left(trap)
-            return changed if left else status
+            status = await self.leave(status)
+            if self._deadly:
+                self.host.die(self._deadly)
+            return status
         finally:
             # It is this shell's own method: the two would hold each other.
             del self.state.capture
+
+    async def leave(self, status: int) -> int:
+        """Run the EXIT trap, if it has not run yet, and return the status to leave with."""
+        state = self.state
+        trap = state.traps.pop(EXIT_TRAP, None)
+        if trap is None:
+            return status
+        self.host.set_trap(EXIT_TRAP, "default")
+        state.status = status
+        state.trap_statuses = [status]
+        left, changed = await self._until_left(trap[1])
+        return changed if left else status
 
     async def _until_left(
         self, commands: tuple[Command, ...], redirections: tuple[Redirection, ...] = ()
@@ -99,6 +111,9 @@ class Progress:
             return True, end.status
         except LoopJump:
             return True, 0
+        except DeadlySignal as end:
+            self._deadly = end.signal
+            return True, state.status
         except (RedirectionError, *ENDING, *SKIPPING) as error:
             if str(error):
                 await state.complain(str(error))
@@ -142,6 +157,10 @@ class Progress:
         self._depth += 1
         try:
             await self.runs[type(command)](self, command, tested)
+        except DeadlySignal:
+            # The trap runs where the signal came: with the streams, names and arguments there.
+            await self.leave(self.state.status)
+            raise
         finally:
             self._depth -= 1
 
@@ -158,7 +177,7 @@ class Progress:
         if trapped and ERR_TRAP in state.traps:
             await self._run_trap(ERR_TRAP)
         if state.options.get("e"):
-            raise ScriptExit(status)
+            raise ScriptExit(status if state.calls else await self.leave(status))
 
     async def _count_turn(self) -> None:
         """Count a turn of a loop or trap, and end a script that takes too many."""
