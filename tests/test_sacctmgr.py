@@ -63,6 +63,10 @@ def test_headings_and_rules_are_as_wide_as_their_columns() -> None:
     ("line", "told"),
     [
         ("sacctmgr add user dave account=x", "are only shown"),
+        (
+            "sacctmgr show tres",
+            "sacctmgr: error: show tres is known to Slurm but not simulated yet",
+        ),
         ("sacctmgr list nonsense", "Invalid show option: nonsense"),
         ("sacctmgr list user format=nonsense", "Unknown field 'nonsense'"),
         ("sacctmgr list user where colour=red", "Unknown condition: colour=red"),

@@ -287,3 +287,13 @@ def test_a_second_interrupt_within_a_second_ends_the_step(
     lines = (ran.world.disk.read("out", "/home/alice", host="n1") or "").splitlines()
     assert lines[-1] == f"ended {status}"
     assert [line for line in lines[:-1] if "slurmstepd" not in line] == said
+
+
+@pytest.mark.parametrize(
+    "line", ["srun -n1 true : -n1 true", "salloc -n1 : -n1 true", "sbatch -n1 : -n1 --wrap true"]
+)
+def test_jobs_of_several_parts_are_refused(line: str) -> None:
+    """The second part would else be words of the first one's program."""
+    result = first(f"0 {line}")
+    assert result.exit == 255
+    assert "jobs of several parts" in result.stderr

@@ -287,4 +287,14 @@ def _entity(word: str) -> str:
     for name in ENTITIES if len(low) >= _LEAST else ():
         if name.startswith(low) or name == low.removesuffix("s"):
             return name
+    if _begins(low.removesuffix("s"), _UNBUILT):
+        text = f"sacctmgr: error: show {word} is known to Slurm but not simulated yet"
+        raise UsageError(1, text)
     raise UsageError(1, f"Invalid show option: {word}")
+
+
+_UNBUILT: Final = (
+    *("configuration", "coordinator", "event", "federation", "instance", "problem", "reservation"),
+    *("resource", "runawayjobs", "stats", "transaction", "tres", "wckey"),
+)
+"""What a Slurm's sacctmgr shows besides."""

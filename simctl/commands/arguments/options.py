@@ -388,6 +388,20 @@ def nice(value: str) -> int:
 _MOST_NICE: Final = 2147483645
 
 
+def refuse_parts(command: str, words: Sequence[str]) -> None:
+    """Refuse a heterogeneous job, whose parts have a colon between them on the command line.
+
+    Raises:
+        UsageError: There are parts.
+    """
+    if ":" in words:
+        raise UsageError(
+            BAD_OPTION,
+            f"{command}: error: jobs of several parts (heterogeneous jobs, with ':' between) are "
+            "known to Slurm but not simulated yet",
+        )
+
+
 def with_nice(argv: Sequence[str]) -> list[str]:
     """Return a command line in which a bare ``--nice`` has the value it stands for, 100."""
     return ["--nice=100" if word == "--nice" else word for word in argv]

@@ -22,6 +22,7 @@ from simctl.commands.arguments.options import (
     Option,
     UsageError,
     patience,
+    refuse_parts,
     signal,
     with_nice,
 )
@@ -88,6 +89,7 @@ async def read(call: CommandCall, filters: Filters) -> tuple[dict[str, Any], lis
         UsageError: The command line is wrong.
     """
     given, words = GRAMMAR.split(with_nice(call.argv[1:]))
+    refuse_parts("salloc", words)
     if answered(call, GRAMMAR, given):
         return 0
     refuse_variables(call)

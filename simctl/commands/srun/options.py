@@ -31,6 +31,7 @@ from simctl.commands.arguments.options import (
     not_negative,
     patience,
     positive,
+    refuse_parts,
     text,
     with_nice,
 )
@@ -157,6 +158,7 @@ async def read(call: CommandCall, filters: Filters) -> tuple[dict[str, Any], lis
         UsageError: The command line is wrong.
     """
     given, words = GRAMMAR.split(with_nice(call.argv[1:]))
+    refuse_parts("srun", words)
     if answered(call, GRAMMAR, given):
         return 0
     refuse_variables(call)

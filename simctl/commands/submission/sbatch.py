@@ -28,6 +28,7 @@ from simctl.commands.arguments.options import (
     UsageError,
     nice,
     positive,
+    refuse_parts,
     text,
     with_nice,
     yes_or_no,
@@ -149,6 +150,7 @@ async def _sbatch(call: CommandCall, filters: Filters) -> int:
         await filters.load()
         first = await filters.defaults(early=True)
         given, words = GRAMMAR.split(with_nice(call.argv[1:]))
+        refuse_parts("sbatch", words[:1])
         if answered(call, GRAMMAR, [*first, *given]):
             return 0
         first += await filters.defaults()
