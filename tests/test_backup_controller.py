@@ -5,7 +5,7 @@ import pytest
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
 from tests.cluster import TWO_NODES, run
-from tests.test_controller_crash import BOTH, launches, states, timeline
+from tests.crashes import BOTH, launches, states, timeline
 
 CONF = (
     "slurm_conf: {BackupController: spare, SlurmctldTimeout: 30, "

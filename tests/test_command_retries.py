@@ -6,7 +6,7 @@ import pytest
 
 from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run
-from tests.test_controller_crash import states, timeline
+from tests.crashes import states, timeline
 
 BACKUP = (
     "slurm_conf: {SlurmctldHost: [slurmctld, spare], SlurmctldTimeout: 30, MessageTimeout: 5, "

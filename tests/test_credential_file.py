@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster import Ran, run
-from tests.test_controller_crash import states, timeline
+from tests.crashes import states, timeline
 
 SCRIPTS = (
     "slurm_conf: {Prolog: /etc/prolog, Epilog: /etc/epilog}\n"

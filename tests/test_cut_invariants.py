@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.cluster import Ran, run
-from tests.test_invariants import SCRIPTS, check
+from tests.invariants import SCRIPTS, check
 
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 

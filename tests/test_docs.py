@@ -29,19 +29,7 @@ from simctl.wire.conf.scheduler import BUILT_WORDS, WITHOUT_EFFECT
 from simctl.wire.conf.slurm_conf import BUILT_KEYS, SlurmConf
 from simctl.wire.site_files import _KINDS
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
-
-ROOT = Path(__file__).parent.parent
-
-
-def page(name: str) -> str:
-    """Return the text of a page of docs."""
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
-
-
-def section(text: str, *titles: str) -> str:
-    """Return the sections of a page with these titles."""
-    found = re.split(r"(?m)^#+ ", text)
-    return "".join(part for part in found if part.split("\n", 1)[0] in titles)
+from tests.pages import ROOT, page, section
 
 
 def named(text: str, option: str) -> bool:

@@ -22,8 +22,8 @@ from simctl.commands.squeue import options as squeue_options
 from simctl.commands.srun import command as srun
 from simctl.commands.srun import options as srun_options
 from simctl.commands.submission import sbatch
+from tests.pages import page, section
 from tests.scontrol_situations import Lines, type_in
-from tests.test_docs import page, section
 
 GRAMMARS = {
     grammar.command: grammar

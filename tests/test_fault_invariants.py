@@ -9,8 +9,8 @@ import pytest
 from msgspec import UNSET
 
 from tests.cluster import Ran, run
+from tests.invariants import FUNCTIONS, SCRIPTS, check
 from tests.test_cut_invariants import FINAL, check_runs
-from tests.test_invariants import FUNCTIONS, SCRIPTS, check
 
 MORE_SCRIPTS = [
     *SCRIPTS,

@@ -13,7 +13,7 @@ from simctl.status import InputError
 from simctl.testing import run_scenario
 from simctl.testing.golden import Compared, compare
 from simctl.testing.runs import Run
-from tests.test_pytest_plugin import STEP
+from tests.projects import STEP
 
 FIELDS = tuple(name for name in Event.__struct_fields__ if name not in ("kind", "name", "seq"))
 

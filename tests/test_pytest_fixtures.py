@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.test_pytest_plugin import STEP, project, write
+from tests.projects import STEP, project, write
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]

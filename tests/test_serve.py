@@ -5,16 +5,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from simctl.testing.served import CLUSTER, Served
+from tests.serving import LONG_S, alive, server_of, submit, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
-LONG_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -25,24 +25,9 @@ def served() -> Iterator[Served]:
     cluster.close()
 
 
-def submit(served: Served, script: str, *options: str, **more: object) -> int:
-    """Submit a script that sbatch reads from its standard input; return the job's id."""
-    found = served.run("sbatch", "--parsable", *options, input=script, **more)
-    assert not found.returncode, found.stderr
-    return int(found.stdout)
-
-
 def output(served: Served, job: int | str) -> str:
     """Return what a job has written."""
     return (served.path.parent / f"slurm-{job}.out").read_text()
-
-
-def until(held: Callable[[], bool], what: str) -> None:
-    """Wait for something that takes a moment of real time."""
-    limit = time.monotonic() + LONG_S
-    while not held():
-        assert time.monotonic() < limit, what
-        time.sleep(0.02)
 
 
 def test_a_script_of_any_interpreter_runs_with_its_variables_where_it_was_submitted(
@@ -59,13 +44,6 @@ def test_a_script_of_any_interpreter_runs_with_its_variables_where_it_was_submit
     assert output(served, job) == f"{job} {served.path.parent}\nmine\n"
     told = served.run("sacct", "-nXP", "-j", str(job), "-o", "State,ExitCode").stdout
     assert told == "FAILED|3:0\n"
-
-
-def server_of(cluster: Served) -> int:
-    """Return the process that serves a cluster: the child of its watchdog."""
-    command = ["pgrep", "-P", str(cluster.process.pid)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(found.stdout.split()[0])
 
 
 def test_a_step_has_a_process_for_each_task_on_its_nodes(served: Served) -> None:
@@ -190,15 +168,6 @@ def test_a_job_that_is_cancelled_ends_with_what_it_started_in_other_sessions(
     served.wait_for(f"job {job} CANCELLED")
     served.wait_for(f"job {job}")
     until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()), "all are gone")
-
-
-def alive(pid: int) -> bool:
-    """Return whether a process is there that has not ended."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 def test_what_a_batch_script_leaves_behind_is_killed_at_its_end(

@@ -24,7 +24,7 @@ from simctl.serve.recording import Recorder
 from simctl.serve.session import Session
 from simctl.testing.served import CLUSTER, Served
 from simctl.world import World
-from tests.test_serve import LONG_S, alive, server_of, submit, until
+from tests.serving import LONG_S, alive, server_of, submit, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

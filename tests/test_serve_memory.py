@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_serve import until
+from tests.serving import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
 JOBS = 24

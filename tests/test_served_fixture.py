@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simctl.testing.served import CLUSTER
-from tests.test_serve import alive, until
+from tests.serving import alive, until
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")

@@ -8,7 +8,7 @@ import pytest
 
 from simctl import cli
 from tests.cluster import Ran, run
-from tests.test_controller_crash import BOTH, states, timeline
+from tests.crashes import BOTH, states, timeline
 
 SAVED = "20 {crash: slurmctld, saved: true}"
 

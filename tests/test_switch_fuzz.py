@@ -12,6 +12,7 @@ import pytest
 from simctl.plugin import Buf
 from simctl.plugins.switch import fed_records, federation, records
 from tests.cluster import Ran, run
+from tests.invariants import check
 from tests.test_cut_invariants import check_runs
 from tests.test_fault_invariants import (
     ENDS,
@@ -20,7 +21,6 @@ from tests.test_fault_invariants import (
     check_tasks,
     scenario,
 )
-from tests.test_invariants import check
 
 CALLS = [
     *("job_preinit", "job_init", "job_attach", "job_fini", "job_postfini", "build_jobinfo"),

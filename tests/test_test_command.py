@@ -14,8 +14,8 @@ from simctl import cli
 from simctl.status import InputError
 from simctl.testing.keywords import selects
 from tests.cluster import SIMCTL
+from tests.projects import BROKEN, STEP, WRONG
 from tests.test_orderings import wrong_rule
-from tests.test_pytest_plugin import BROKEN, STEP, WRONG
 
 __all__ = ["wrong_rule"]
 

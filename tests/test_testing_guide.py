@@ -11,8 +11,8 @@ from simctl.cli import main
 from simctl.testing.asserting import RunTrace
 from simctl.testing.cluster import Cluster
 from simctl.testing.runs import Run
+from tests.projects import CONFIG
 from tests.test_plugin_guide import BLOCK, agrees
-from tests.test_pytest_plugin import CONFIG
 
 pytest_plugins = ["pytester"]
 

@@ -10,7 +10,7 @@ from simctl.testing import points, run_scenario
 from simctl.testing.asserting import RunTrace
 from simctl.testing.points import switch_p_job_fini
 from simctl.testing.runs import Run
-from tests.test_pytest_plugin import STEP
+from tests.projects import STEP
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from simctl import cli
+from tests.viewed import data_of
 
 FINI = '"name":"switch_p_job_fini"'
 
@@ -19,15 +20,6 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("traces") / "two_nodes.jsonl"
     assert cli.main(["run", "two_nodes", "--quiet", "--trace", str(path)]) == cli.OK
     return path
-
-
-def data_of(page: Path) -> dict[str, Any]:
-    """Return what a page knows."""
-    text = page.read_text(encoding="utf-8")
-    found = re.search(r'<script type="application/json" id="run">(.*?)</script>', text, re.DOTALL)
-    assert found is not None
-    data: dict[str, Any] = json.loads(found.group(1))
-    return data
 
 
 def unpacked(packed: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from simctl.view.comparing import compare, measure, told
 from simctl.view.gantt import gantt_page
 from simctl.view.runs import JobRun, StoredRun, percentile, read_run
 from tests.browser import Browser, browser
-from tests.test_view import data_of
+from tests.viewed import data_of
 
 SECOND = 1_000_000
 

@@ -10,7 +10,7 @@ from simctl import cli
 from simctl.testing import run_scenario
 from simctl.testing.pages import page_file
 from simctl.view.apart import apart_of
-from tests.test_view import data_of
+from tests.viewed import data_of
 
 SCENARIO = """\
 nodes: [{name: n1}]
