@@ -203,7 +203,8 @@ async def _mapfile(shell: Shell, arguments: list[str], streams: Redirects) -> in
     if "O" not in options:
         state.variables.unset(name)
     variable = state.variables.make(name)
-    values: Elements = variable.value if isinstance(variable.value, dict) else {}
+    before = variable.value
+    values: Elements = before if isinstance(before, dict) else {} if before is None else {0: before}
     variable.value = values
     place = 0
     while (line := await shell.host.read(stream, delimiter)) and place < _MOST_LINES + skipped:
