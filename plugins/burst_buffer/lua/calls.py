@@ -56,6 +56,8 @@ class Reply:
     ok: bool
     message: str | None = None
     killed: bool = False
+    hangs: bool = False
+    """It would never have ended, and nothing would have ended it."""
 
     @property
     def text(self) -> str:
@@ -199,6 +201,9 @@ class _Call:
         except TimeUpError:
             return self._late()
         except LuaExit as gone:
+            if not self._child:
+                function = f"slurm_bb_{self._function}"
+                complain(function, f"os.exit({gone.code}) would end slurmctld")
             return self._ended(gone.code & 0xFF, None)
         except LuaFailure as error:
             return await self._failed(error)
@@ -213,8 +218,8 @@ class _Call:
                 assert self._machine.deadline is not None
                 await sleep(max(0.0, self._machine.deadline - now()))
                 return self._late()
-        else:
-            log.error(f"{SCRIPT}: {error.text}")
+            return Reply(ok=False, hangs=True)
+        log.error(f"{SCRIPT}: {error.text}")
         loads = self._settings.slurm >= "25.05" and isinstance(error, LoadError)
         return Reply(ok=False, message=error.text if loads else None)
 

@@ -57,7 +57,7 @@ def variables(job_id: int) -> dict[str, str]:
     As Slurm does it, as many lines are read as there are signs ``=`` in the file, and none behind
     an empty one.
     """
-    text = disk().read_text(path_of(job_id, "path"))
+    text = disk().read(path_of(job_id, "path")).decode(errors="replace")
     lines = text.split("\n")
     if "paths_lines" in lua_settings().defects:
         lines = lines[: text.count("=")]

@@ -60,6 +60,8 @@ class BurstBufferLua(BurstBufferPlugin):
         self._calls = Calls()
         self._stages = Stages(self._books, self._calls, self.plugin_type)
         self._agent: Recurring | None = None
+        self._hangs = False
+        """Whether slurm_bb_pools never came back: the agent's thread stays in it."""
 
     async def init(self) -> int:
         """Read burst_buffer.conf; from Slurm 24.05 on the script has to load.
@@ -126,7 +128,10 @@ class BurstBufferLua(BurstBufferPlugin):
 
     async def _told_pools(self) -> list[Pool] | None:
         """Return the pools that the script tells of; None if it fails, or tells what is none."""
+        if self._hangs:
+            return None
         reply = await self._calls.in_slurmctld("pools")
+        self._hangs = reply.hangs
         if not reply.ok:
             log.error("slurm_bb_pools failed", message=reply.text)
             return None
