@@ -461,3 +461,5 @@ def test_a_client_may_have_closed_what_it_reads_and_writes(served: Served) -> No
     said = served.run("sh", "-c", "srun cat <&-; sbatch --parsable <&-")
     assert (said.returncode, said.stdout) == (1, "")
     assert "Batch script is empty" in said.stderr
+    named = served.run("sbatch", "-W", "-Q", "/dev/stdin", "3", input="#!/bin/sh\nexit $1\n")
+    assert (named.returncode, named.stderr) == (3, "")

@@ -7,6 +7,7 @@ from typing import Final, NoReturn, Protocol
 import trio
 
 from simctl.commands.arguments.options import UsageError, with_nice
+from simctl.commands.submission.batch_script import STDIN
 from simctl.commands.submission.sbatch import GRAMMAR as SBATCH
 from simctl.kernel.procs import SIGKILL
 from simctl.scenario.model import CommandLeft, CommandSignalled, OutsideDeed
@@ -286,4 +287,4 @@ def _reads_script(argv: tuple[str, ...]) -> bool:
     except UsageError:
         return False
     longs = {option.long for option, _ in given}
-    return not words and not longs & {"wrap", "help", "usage", "version"}
+    return words[:1] in ([], [STDIN]) and not longs & {"wrap", "help", "usage", "version"}

@@ -9,6 +9,9 @@ from simctl.commands.arguments.options import UsageError
 from simctl.site import CommandCall
 from simctl.stepd.scripts.script import has_interpreter, parse, sbatch_options
 
+STDIN: Final = "/dev/stdin"
+"""The path by which a caller names its own standard input."""
+
 
 @attrs.frozen(kw_only=True)
 class BatchScript:
@@ -45,7 +48,8 @@ def read(call: CommandCall, wrap: str | None, words: list[str], work_dir: str = 
         return BatchScript(
             text=text, name="sbatch", argv=("sbatch",), lines=_lines(text), foreign=foreign(text)
         )
-    text = _checked(call, _file(call, words[0]), words[0])
+    found = call.stdin if words[0] == STDIN else _file(call, words[0])
+    text = _checked(call, found, words[0])
     return BatchScript(
         text=text,
         name=words[0].rsplit("/", 1)[-1],
