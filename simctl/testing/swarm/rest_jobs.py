@@ -126,7 +126,7 @@ def accounted_once(run: AtRest) -> Iterator[str]:
 @rule(
     "commands-end",
     says="every command that was typed has ended",
-    exceptions="where a slurmctld has lost jobs, those that wait for a job that nobody knows",
+    exceptions="where a slurmctld has lost jobs, those that wait for a job it does not know",
 )
 def commands_end(run: AtRest) -> Iterator[str]:
     """Find commands that have not."""
