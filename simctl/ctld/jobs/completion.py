@@ -14,7 +14,6 @@ from simctl.ctld.jobs import (
     awaited,
     controller_scripts,
     eligible,
-    limits,
     staging,
     suspensions,
 )
@@ -464,7 +463,6 @@ def _back_to_queue(ctld: Controller, job: JobRecord) -> None:
     job.back_to_queue(ctld.now_us, begin_us, ctld.books.next_index())
     # Its partitions may have other limits than when it was submitted.
     admission.ask_anew(ctld, job)
-    limits.watch_deadline(ctld, job)
     eligible.settle(ctld, job)
 
 
