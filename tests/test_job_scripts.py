@@ -24,6 +24,7 @@ programs:
   ./solver: {runs: 12s, output: "done\\n"}
   ../solver: {runs: 3s, output: "done\\n"}
   ./flaky: {exit: 3}
+  /home/alice/solver: {runs: 2s, output: "done\\n"}
   python3: {runs: 2s, output: "acc=0.75\\n"}
   conda: {}
   mpirun: {runs: 4s, output: "engine done\\n"}

@@ -342,8 +342,12 @@ def refusal(argv: Sequence[str]) -> str:
         if known.check and UNKNOWN not in program:
             _found(known.check)(options)
     except ToolMistake as mistake:
-        return str(mistake)
+        told = str(mistake)
+        return f"{told}{_ADVICE.format(name)}" if "is not simulated" in told else told
     return ""
+
+
+_ADVICE = "; a program `{}` that `programs:` describes takes the tool's place"
 
 
 _ANY = "0"
