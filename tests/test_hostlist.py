@@ -182,6 +182,7 @@ def test_names_no_list_can_hold_are_refused(name: str) -> None:
         ("n1 n", "n n1"),
         ("r10n1 r2n1 r1n1", "r1n1 r2n1 r10n1"),
         ("n010 n2 n10", "n2 n10 n010"),
+        ("n010 n11", "n11 n010"),
         ("b a", "a b"),
     ],
 )

@@ -19,6 +19,7 @@ def typed(*lines: str, user: str = "alice") -> tuple[CommandResult, ...]:
     [
         ("-N 2-k", 255, 'sbatch: error: "k" is not a valid node count'),
         ("-N 2-", 255, "sbatch: error: Maximum node count -1 is less than minimum node count 2"),
+        ("-N 2-0", 255, 'sbatch: error: "2-0" is not a valid node count'),
         ("-N -1", 0, ""),
         ("-n 1 -N 1k", 0, "sbatch: Warning: can't run 1 processes on 1024 nodes, setting nnodes"),
         ("-p short,nope,no", 1, "sbatch: error: invalid partition specified: nope\n"),
@@ -49,11 +50,15 @@ def test_what_values_come_to(words: str, status: int, told: str) -> None:
 
 def test_options_as_they_are_told() -> None:
     """Memory in its greatest unit, resources with their kind."""
-    told = typed("sbatch -v --mem=1G --gres=gpu:1 -G 2 -N1 j.sh", "sbatch -v --mem=100 j.sh")
+    told = typed(
+        "sbatch -v --mem=1G --gres=gpu:1 -G 2 -N1 j.sh",
+        *("sbatch -v --mem=100 j.sh", "sbatch -v --mem=1025K j.sh"),
+    )
     assert "sbatch: mem                 : 1G\n" in told[0].stderr
     assert "sbatch: gres                : gres:gpu:1\n" in told[0].stderr
     assert "sbatch: gpus                : 2\n" in told[0].stderr
     assert "sbatch: mem                 : 100\n" in told[1].stderr
+    assert "sbatch: mem                 : 2\n" in told[2].stderr
 
 
 def test_gpus_of_tasks_are_those_of_their_nodes() -> None:

@@ -88,6 +88,8 @@ def test_a_pattern_matches_the_event_it_describes(text: str) -> None:
         "switch_p_job_init",
         "switch_p_job_attac",
         "switch_p_job_attach?",
+        "switch_p_job_attach*attach",
+        "*tt*tt*",
         "* job=11",
         "* step=1.1",
         "* step=1x0",

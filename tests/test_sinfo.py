@@ -87,6 +87,33 @@ def test_states_of_nodes() -> None:
     ]
 
 
+def test_a_drained_node_is_draining_until_its_epilogs_are_over() -> None:
+    """It has no cpus at work by then; and a default time that is the limit is none."""
+    before = """\
+files: {/etc/epilog: "#!/bin/sh\\nsleep 30\\n"}
+slurm_conf: {Epilog: /etc/epilog}
+timeline:
+  - {at: 1s, as: alice, run: "sbatch -w n1 --exclusive --wrap 'sleep 10'"}
+  - {at: 15s, as: root, run: "scontrol update nodename=n1 state=drain reason=epilog"}
+"""
+    cluster = """\
+nodes: [{name: "n[1-2]", cpus: 4}]
+partitions:
+  - {name: debug, nodes: ALL, default: true, max_time: "1:00:00", default_time: "10:00"}
+  - {name: full, nodes: ALL, max_time: "1:00:00", default_time: "1:00:00"}
+users: {alice: 2001}
+"""
+    during, after, times = printed(
+        ("20s", "sinfo -h -N -n n1 -p debug -o %t"),
+        ("60s", "sinfo -h -N -n n1 -p debug -o %t"),
+        ("70s", "sinfo -h -s -o '%R %l %L'"),
+        before=before,
+        cluster=cluster,
+    )
+    assert (during, after) == ("drng\n", "drain\n")
+    assert sorted(times.splitlines()) == ["debug 1:00:00 10:00", "full 1:00:00 n/a"]
+
+
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
