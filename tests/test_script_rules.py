@@ -62,6 +62,10 @@ RULES = {
     "(trap 'echo bye' EXIT; kill -KILL $BASHPID); echo $?": "137\n",
     "trap 'echo $v $1' EXIT; f() { local v=in; exit 3; }; f arg": "in arg\n",
     "(trap 'echo bye' EXIT; { exit 3; } > f); echo $?; cat f": "3\nbye\n",
+    # set -x shows what is assigned before it is, and PS4 expanded, repeated in substitutions.
+    "exec 2>&1; PS4='+$((++n)) '; set -x; x=$(echo a); export y=; : \"$x b\"": (
+        "++1 echo a\n+1 x=a\n+2 export y=\n+3 y=\n+4 : 'a b'\n"
+    ),
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",

@@ -129,10 +129,11 @@ class Calls(Compounds):
         state = self.state
         for assignment in assignments:
             begin_array(assignment, state)
-            await assign(await declared(assignment, state), state)
-            if state.options.get("x") and assignment.elements is None:
-                value = state.look_up(assignment.name) or ""
-                await self._show((value,), before=f"{assignment.name}=")
+            given = await declared(assignment, state)
+            if state.options.get("x") and given.text is not None:
+                place = f"{given}"[: -len(given.text)] if given.text else f"{given}"
+                await self._show((given.text,), before=place)
+            await assign(given, state)
 
     async def _perform(
         self, words: list[str | Declared], streams: Redirects, *, tested: bool
@@ -143,6 +144,9 @@ class Calls(Compounds):
         state.last_argument = texts[-1]
         if state.options.get("x"):
             await self._show(texts)
+            for word in words if texts[0] in ("export", "readonly") else ():
+                if isinstance(word, Declared) and word.text is not None:
+                    await self._show((word.text,), before=f"{word.name}=")
         if texts[0] in state.functions:
             return await self.call_function(texts, streams, tested=tested)
         return await self.perform_command(texts, streams, words[1:])
@@ -196,12 +200,14 @@ class Calls(Compounds):
         state.streams, state.source = streams, name
         state.status = 0
         self._depth += _WEIGHT_OF_TEXT
+        state.shown_level += 1
         try:
             return await self._run_lines(commands)
         except Returned as end:
             return end.status
         finally:
             self._depth -= _WEIGHT_OF_TEXT
+            state.shown_level -= 1
             changed = state.arguments
             state.arguments, state.streams, state.source = kept
             state.arguments = kept[0] if arguments else changed
@@ -213,8 +219,10 @@ class Calls(Compounds):
         kept, state.streams = state.streams, streams
         state.status = 0
         self._depth += _WEIGHT_OF_TEXT
+        state.shown_level += 1
         try:
             return await self._run_lines(commands)
         finally:
             self._depth -= _WEIGHT_OF_TEXT
+            state.shown_level -= 1
             state.streams = kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal
 
 import attrs
@@ -61,6 +62,14 @@ def parse_commands(
     Lines are counted from *first_line*, that of the text in its script.
     """
     return _Parser(text, mistakes, first_line=first_line, extended=extended).commands()
+
+
+@lru_cache(maxsize=32)
+def parse_quoted(text: str) -> tuple[Part, ...]:
+    """Read a text as if it stood between double quotes; what is wrong with it stands as it is."""
+    mistakes: list[ScriptMistake] = []
+    parts = _Parser(text, mistakes).parts(frozenset(), quoted=True, here=True)
+    return (Text(text=text, quoted=True),) if mistakes else parts
 
 
 @attrs.define

@@ -22,6 +22,7 @@ _MOST_DIGITS = 100
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 _UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
 _LOOKED_AT = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`\x00-\x1f\x7f]|^[~#]|[=:]~")
+_META = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NAMED = {
     "\n": "\\n",
@@ -206,7 +207,9 @@ def quoted(word: str) -> str:
     """Quote *word* as ``set -x`` shows it."""
     if _PLAIN_WORD.fullmatch(word):
         return word
-    return quoted_for_reuse(word)
+    if _CONTROL.search(word) and not _META.search(word):
+        return _ansi(word)
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def quoted_for_reuse(word: str) -> str:

@@ -197,6 +197,7 @@ class Processes(Progress):
         if not substitutes and not knows_jobs:
             # `jobs` in a substitution or a pipe tells of this shell's, and in other subshells not.
             kept.jobs = []
+        kept.shown_level += substitutes
         if background:
             kept.traps[SIGINT] = ("", ())
         if substitutes and not state.options.get("inherit_errexit"):

@@ -9,7 +9,9 @@ import attrs
 
 from simctl.limits import CALL_NESTING, LOOP_TURNS, SCRIPT_TURNS
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
+from simctl.stepd.scripts.expand import expand_text
 from simctl.stepd.scripts.host import DeadlySignal, Redirects, ShellHost
+from simctl.stepd.scripts.parser import parse_quoted
 from simctl.stepd.scripts.patterns import PatternTooHeavyError
 from simctl.stepd.scripts.printing import quoted
 from simctl.stepd.scripts.redirect import RedirectionError, open_files
@@ -223,6 +225,15 @@ class Progress:
         """Write the command that is about to run, if ``set -x`` asks for it."""
         state = self.state
         if words and state.options.get("x"):
-            shown = before + " ".join(quoted(word) for word in words)
+            shown = before + " ".join(quoted(word) for word in words if word or not before)
             prompt = state.look_up("PS4") or ""
+            if "$" in prompt or "`" in prompt:
+                state.options["x"] = False
+                try:
+                    prompt = await expand_text(parse_quoted(prompt), state)
+                except (*ENDING, *SKIPPING) as error:
+                    await state.complain(str(error))
+                finally:
+                    state.options["x"] = True
+            prompt = prompt[:1] * state.shown_level + prompt
             await self.host.write(state.streams.stderr, f"{prompt}{shown}\n")

@@ -118,6 +118,7 @@ class ShellState:
     statuses: tuple[int, ...] = (0,)  # PIPESTATUS
     substituted: int = -1  # the status of the last command substitution of a command
     line: int = 0
+    shown_level: int = 0  # how many substitutions, evals and sourced files `set -x` tells of
     loops: int = 0  # how many stand around the present command
     calls: list[Call] = attrs.field(factory=list)
     functions: dict[str, Function] = attrs.field(factory=dict)
