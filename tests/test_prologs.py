@@ -751,3 +751,24 @@ def test_a_node_that_its_job_goes_on_without_ends_what_it_has_begun(model: str) 
     epilog = ran.one("epilog", node="n2")
     assert entered(epilog) > ran.last("prolog", node="n2")
     assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_a_job_that_is_cancelled_as_its_prolog_ends_has_its_epilog_once(model: str) -> None:
+    """Its node hears of the two in any order; what has waited for the prolog is seen to first."""
+    found = set()
+    for seed in range(3):
+        ran = run(
+            "programs: {/etc/p: {runs: 10s}}\nslurm_conf: {Prolog: /etc/p, Epilog: /etc/p}\n"
+            "timeline:\n"
+            "  - {at: 0s, as: alice, run: \"sbatch -w n1 --wrap 'sleep 100'\"}\n"
+            "  - {at: 10s, as: alice, run: scancel 1}\n",
+            model=model,
+            schedule="random",
+            seed=seed,
+        )
+        told = ran.first("REQUEST_TERMINATE_JOB", phase="receive", node="n1")
+        over = ran.first("prolog", node="n1")
+        found.add((over < told, bool(ran.all("fork", daemon="slurmstepd", node="n1"))))
+        assert ran.one("epilog", node="n1").seq > max(told, over)
+        assert ran.job()[0] == "CANCELLED"
+    assert (True, False) in found
