@@ -78,7 +78,7 @@ async def _declare_all(
                 variable = scope.setdefault(given.name, Variable())
             else:
                 variable = make(given.name)
-            _set_attributes(variable, given, wanted)
+            _set_attributes(variable, given, wanted, is_local=is_local)
             if given.text is not None or given.elements is not None:
                 await assign(given, state)
             if "r" in wanted.on:
@@ -89,11 +89,18 @@ async def _declare_all(
     return status
 
 
-def _set_attributes(variable: Variable, given: Declared, wanted: _Wanted) -> None:
+def _set_attributes(
+    variable: Variable, given: Declared, wanted: _Wanted, *, is_local: bool
+) -> None:
+    kinds = ("indexed", "associative")
+    is_array = isinstance(variable.value, dict)
+    if is_array and ("a" if variable.keyed else "A") in wanted.on:
+        has, asked = kinds[variable.keyed], kinds[not variable.keyed]
+        raise CommandError(f"{given.name}: cannot convert {has} to {asked} array")
     if "A" in wanted.on and not variable.keyed:
         variable.keyed = True
-        if not isinstance(variable.value, dict):
-            variable.value = None
+        if isinstance(variable.value, str):
+            variable.value = None if is_local else {"0": variable.value}
     if ("a" in wanted.on or given.elements is not None) and isinstance(variable.value, str):
         variable.value = {0: variable.value}
     variable.integer = ("i" in wanted.on) or (variable.integer and "i" not in wanted.off)

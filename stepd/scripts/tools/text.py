@@ -485,9 +485,10 @@ async def tee(tool: Tool, options: Options) -> int:
         else:
             files.append(opened)
     while chunk := await tool.host.read(tool.redirects.stdin):
+        # As the program does it: a pipe that nobody reads ends it before the files have the text.
+        await tool.out(chunk)
         for file in files:
             await tool.host.write(file, chunk)
-        await tool.out(chunk)
     return status
 
 
