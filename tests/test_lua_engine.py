@@ -242,6 +242,18 @@ def test_stand_ins_for_modules(run: Bench) -> None:
     assert run.now == 2
     with pytest.raises(LuaFailure, match=r"posix\.fork: not simulated"):
         run.run("function f() require('posix').fork() end")
+    piped = """function f() local p = require('posix')
+      local pipe = p.popen({'bad', "it's"}, 'r')
+      local ready = require('posix.poll').poll({[pipe.fd] = {events = {IN = true}}}, 5000)
+      local all, piece = '', nil
+      repeat piece = p.read(pipe.fd, 4) all = all .. piece until piece == ''
+      local wait = require('posix.sys.wait').wait
+      return ready, p.rpoll(pipe.fd, 0), all, select(2, wait(pipe.pids[1]))
+    end"""
+    for version in ("5.1", "5.4"):
+        assert run.run(piped, version=version) == (*(1, 1, "<'bad' 'it'\\''s'>\n", "exited", 3),)
+    with pytest.raises(LuaFailure, match=r"posix: 9 is no descriptor of posix\.popen"):
+        run.run("function f() require('posix').read(9, 1) end")
     with pytest.raises(LuaFailure, match=r"socket\.tcp: not simulated; there is no network"):
         run.run("function f() require('socket').tcp() end")
 

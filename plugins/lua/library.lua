@@ -298,7 +298,68 @@ local function refused(library, names, why) -- functions that say what to use in
   end
 end
 local processes = {'posix', 'a Lua call cannot be copied into another process. Use os.execute or io.popen'}
-refused(unistd, 'fork execp exec pipe dup dup2 read write close setpid chown link _exit wait waitpid kill signal poll rpoll', processes)
+refused(unistd, 'fork execp exec pipe dup dup2 write setpid chown link _exit waitpid kill signal', processes)
+
+-- posix.popen: a command whose output is read from a descriptor; it runs when somebody first waits for it.
+local pipes, descriptor = {}, 2
+local function pipe_of(fd)
+  local found = pipes[fd]
+  if found == nil then raw_error('posix: ' .. tostring(fd) .. ' is no descriptor of posix.popen; others are not simulated', 3) end
+  return found
+end
+local function run_pipe(pipe)
+  if pipe.text == nil then pipe.status, pipe.text = block('shell', pipe.command, '') end
+end
+local function popen(argv, mode)
+  if type(argv) ~= 'table' or (mode ~= nil and mode ~= 'r') then
+    raw_error('posix.popen: only a table of words, to be read from, is simulated. Use io.popen', 2)
+  end
+  local words = {}
+  for at, word in ipairs(argv) do words[at] = "'" .. gsub(tostring(word), "'", "'\\''") .. "'" end
+  descriptor = descriptor + 1
+  local pid = host.pid() + 100000 + descriptor
+  pipes[descriptor] = {command = concat(words, ' '), at = 1, pid = pid}
+  return {fd = descriptor, pids = {pid}, names = {argv[1]}}
+end
+function unistd.read(fd, n)
+  local pipe = pipe_of(fd)
+  run_pipe(pipe)
+  local piece = sub(pipe.text, pipe.at, pipe.at + n - 1)
+  pipe.at = pipe.at + #piece
+  return piece
+end
+function unistd.close(fd)
+  pipe_of(fd)
+  return 0
+end
+function unistd.rpoll(fd)
+  pipe_of(fd)
+  return 1
+end
+function unistd.poll(fds, timeout)
+  local n = 0
+  for fd, each in pairs(fds) do
+    pipe_of(fd)
+    each.revents, n = {IN = true}, n + 1
+  end
+  if n == 0 and timeout then sleep(timeout / 1000) end
+  return n
+end
+function unistd.wait(pid)
+  for _, pipe in pairs(pipes) do
+    if pipe.pid == pid then
+      run_pipe(pipe)
+      local signal = pipe.status % 128
+      if signal ~= 0 then return pid, 'killed', signal end
+      return pid, 'exited', floor(pipe.status / 256)
+    end
+  end
+  return nil, 'No child processes', 10
+end
+local function pclose(pipe)
+  local _, how, code = unistd.wait(pipe.pids[1])
+  return how, code
+end
 local function stat(path, field)
   local kind, size, mode, mtime, uid, gid = host.stat(path)
   if kind == nil then return nil, path .. ': No such file or directory', 2 end
@@ -346,6 +407,7 @@ function posix.time() return os.time() end
 function posix.syslog(_, text) host.log('info', tostring(text)) end
 function posix.openlog() end
 function posix.closelog() end
+posix.popen, posix.pclose = popen, pclose
 function posix.getenv(name)
   if name ~= nil then return host.getenv(name) end
   return {PATH = host.getenv('PATH'), HOME = host.getenv('HOME')}
