@@ -477,6 +477,12 @@ def cancelled() -> Ran:
     return run(RUNS.replace("}]", "}, {at: 5s, as: alice, run: scancel 1}]"), cluster=CLUSTER)
 
 
+def test_the_effective_user_counts_as_well(cancelled: Ran) -> None:
+    """A program that is the user's by its real uid alone runs as root."""
+    as_root = changed("exec step=1.0", euid=0)
+    assert told(cancelled, as_root)["no-user-code-as-root"] == "exec as 1001/0, not as 1001"
+
+
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_rule_is_broken_by_a_run_that_breaks_it(name: str, cancelled: Ran) -> None:
     """Each by one event that says or stands otherwise."""
@@ -499,8 +505,9 @@ def test_a_launch_after_a_job_was_aborted_is_noticed() -> None:
     assert told(ran, late)["nothing-launched-once-revoked"] == what
 
 
-def test_a_refusal_that_changed_something_is_noticed() -> None:
-    """The cancelling of a job that was refused is taken for that of its state."""
+@pytest.mark.parametrize("rc", [0, -1])
+def test_a_refusal_that_changed_something_is_noticed(rc: int) -> None:
+    """The cancelling of a job is taken for that of its state; a plugin had refused nothing."""
     ran = run(RUNS.replace("}]", "}, {at: 5s, as: bob, run: scancel 1}]"), cluster=CLUSTER)
     request = ran.one("REQUEST_KILL_JOB", phase="receive")
 
@@ -510,6 +517,9 @@ def test_a_refusal_that_changed_something_is_noticed() -> None:
         again = msgspec.structs.replace(
             state, seq=10**6, time_us=request.time_us, cause=request.seq
         )
-        return [*events[:at], again, *events[at:]]
+        asked = msgspec.structs.replace(
+            again, seq=10**6 + 1, kind="plugin", name="bb_p_job_cancel", rc=rc
+        )
+        return [*events[:at], again, asked, *events[at:]]
 
     assert told(ran, cancels)["refused-changes-nothing"] == "job_state changed all the same"

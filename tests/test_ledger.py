@@ -380,6 +380,21 @@ def test_tasks_that_outlive_their_run_are_found(deed: str, monkeypatch: pytest.M
     assert rules(_run(text, "modern").broken) == {"over-runs-nowhere"}
 
 
+def test_a_hold_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As well as a release: the job has a priority that nobody gave it."""
+    text = CLUSTER.partition("timeline")[0] + (
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: \"sbatch -N2 --wrap 'sleep 300'\"}\n"
+        "  - {at: 2s, as: alice, run: \"sbatch -N2 --wrap 'sleep 300'\"}\n"
+        "  - {at: 5s, as: alice, run: scontrol hold 2}\n"
+        "  - {at: 30s, fault: {crash: slurmctld}}\n"
+        "  - {at: 31s, fault: {start: slurmctld}}\n"
+    )
+    assert not _run(text, "guide").broken
+    saved_as("job_state", jobs_where(lambda saved: saved.job_id == 2, priority=77))(monkeypatch)
+    assert rules(_run(text, "guide").broken) == {"told-update-is-kept"}
+
+
 def test_a_job_whose_id_was_given_again_has_been_forgotten() -> None:
     """It is made anew from its checkpoint, and slurmctld dies before it has told anybody."""
     text = CLUSTER.partition("timeline")[0] + (

@@ -514,6 +514,12 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "it was received before it was sent",
     ),
     (
+        "no-receipt-before-its-sending",
+        "guide modern",
+        doubled("REQUEST_TERMINATE_JOB phase=receive"),
+        "one sending was received twice",
+    ),
+    (
         "submission",
         "guide modern",
         moved("slurm_ckpt_alloc_job job=1", after="RESPONSE_SUBMIT_BATCH_JOB phase=send"),
@@ -536,6 +542,16 @@ def test_a_damaged_run_breaks_its_rule(rule: str, model: str, damage: Damage, wh
 
 
 _OF_STEPS = ("daemons", "launches", "messages", "steps")
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_launch_that_was_taken_on_has_forked(model: str) -> None:
+    """An answer of 0 is no refusal, though nothing was packed either."""
+    fork = dropped("fork node=n1 role=slurmd", nth=2)
+    pack = dropped("switch_p_pack_jobinfo step=1.0 role=slurmd node=n1")
+    assert told(busy(model), fork, pack) == {
+        "slurmd-launch": "it was taken on, and nothing was forked"
+    }
 
 
 def test_every_rule_that_is_checked_can_fail() -> None:
