@@ -22,7 +22,7 @@ def _build(values: Mapping[str, Any], value: Value, reading: Reading) -> LuaSpec
         if not DEFECTS[name].is_in(spec.slurm):
             what = f"{name} is a defect of Slurm {DEFECTS[name].versions}, not of {spec.slurm}"
             reading.mistake(value, what)
-    for name in set(spec.defects) & set(spec.mended):
+    for name in [name for name in spec.defects if name in spec.mended]:
         reading.mistake(value, f"{name} stands among `defects` and among `mended`")
     return spec
 
