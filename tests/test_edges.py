@@ -382,6 +382,24 @@ LIMITS: dict[str, Limit] = {
         lambda ran: seconds(ran, "REQUEST_JOB_INFO", phase="receive"),
         {8500: [9], 9500: [19], 18500: [19], 19500: [20]},
     ),
+    "seconds of a PrologSlurmctld; scontrol wait_job looks every third second": Limit(
+        lambda n: (
+            f"programs: {{/etc/p: {{runs: {n}s}}}}\n"
+            + conf(PrologSlurmctld="/etc/p")
+            + entries("0 alice sbatch --wrap 'sleep 30'", "1 alice scontrol wait_job 1")
+        ),
+        lambda ran: seconds(ran, "scontrol", kind="command", phase="exit"),
+        {3: [4], 4: [4], 5: [7]},
+    ),
+    "microseconds of latency, eight of which an srun takes to hang up, 3 ms at least": Limit(
+        lambda n: f"latency: {n}us\n" + entries("0 alice sbatch --wrap 'srun true; srun true'"),
+        lambda ran: (
+            ran.all("exit", role="srun")[0].time_us
+            - ran.all("MESSAGE_TASK_EXIT", phase="receive")[0].time_us
+        ),
+        {374: 3000, 375: 3000, 376: 3008},
+        model="modern",
+    ),
     "seconds that a job runs: all is saved every 300 s, and whatever changes 5 s later": Limit(
         lambda n: (
             "options: {state_saves: always}\n" + entries(f"0 alice sbatch --wrap 'sleep {n}'")

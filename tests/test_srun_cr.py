@@ -80,7 +80,7 @@ def test_has_the_tasks_saved_before_the_script(model: str) -> None:
     assert {(event.uid, event.step) for event in asked} == {(1001, "1.0")}
 
 
-@pytest.mark.parametrize(("lasts", "saved"), [("59s", True), ("61s", False)])
+@pytest.mark.parametrize(("lasts", "saved"), [("59s", True), ("60.1s", False)])
 def test_waits_a_minute_for_the_tasks_to_be_saved(lasts: str, saved: bool) -> None:
     """Then it gives up, and with it the script."""
     hang = f"{{at: 0s, fault: {{hang: slurm_ckpt_signal_tasks step=1.0, for: {lasts}}}}}"
