@@ -215,7 +215,7 @@ _SOMEBODY: Final = -1
 _WINDOW: Final = 20_000
 """How many events back it is remembered whom each was about, and how many forked processes."""
 
-_GONE: Final = 10_000
+_GONE: Final = 2_000
 """How many jobs are remembered when those that were there before may be gone.
 
 A node that comes back may still tell of a job that slurmctld has purged, but hardly of one that
