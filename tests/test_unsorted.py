@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[1]
 
 NO_MATTER = {
     ("simctl/ctld/saved/saved_records.py", "form.as_is"): "fields are given by name",
-    ("simctl/ctld/saved/saved_records.py", "names or form.as_is"): "fields are given by name",
     ("simctl/ctld/saved/state_reading.py", "form.as_is"): "fields are given by name",
     ("simctl/ctld/saved/state_reading.py", "DEMAND.as_is"): "fields are given by name",
     ("simctl/ctld/saved/state_writing.py", "JOB.as_is"): "compared in one process only",
