@@ -475,3 +475,18 @@ def test_a_step_from_outside_belongs_to_the_run_the_job_is_in() -> None:
     assert wrong(ran) == []
     assert ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="receive")[-1].time_us > 205_000_000
     assert {state for state, _ in reasons(ran).values()} == {"COMPLETED"}
+
+
+@pytest.mark.parametrize("others", [0, 3, 4])
+def test_a_srun_that_is_not_woken_asks_again_after_two_minutes_and_its_pids_last_digit(
+    others: int,
+) -> None:
+    """In seconds, so that those of one script do not ask all at once; until it is woken."""
+    more = "true & " * others
+    steps = "srun -n4 --exclusive sleep 300 & sleep 1; srun -n4 --exclusive true; wait"
+    ran = run(f"timeline: [{{at: 0s, as: alice, run: \"sbatch -n4 --wrap '{more}{steps}'\"}}]\n")
+    _, *asked = ran.all("REQUEST_JOB_STEP_CREATE", phase="send")
+    assert len(asked) == 4
+    digit = int(str(asked[0].pid)) % 10
+    apart = [after.time_us - before.time_us for before, after in pairwise(asked)]
+    assert [each // 1_000_000 for each in apart[:2]] == [120 + digit] * 2
