@@ -109,6 +109,14 @@ LIMITS: dict[str, Limit] = {
         exits,
         {1: [0, 1, 0], 2: [0, 0, 0], 3: [0, 0, 0]},
     ),
+    "minutes until there is room below MaxJobCount: sbatch asks 15 times, ever later": Limit(
+        lambda n: (
+            conf(MaxJobCount=1, MinJobAge=10)
+            + entries(f"0 alice sbatch --wrap 'sleep {n * 60 - 15}'", "1 alice sbatch --wrap true")
+        ),
+        lambda ran: (exits(ran)[1], len(ran.all("REQUEST_SUBMIT_BATCH_JOB", phase="receive")) - 1),
+        {1: (0, 12), 2: (0, 16), 3: (1, 16)},
+    ),
     "MaxJobId: the last id, before FirstJobId comes again": Limit(
         lambda n: entries(
             *["0 alice sbatch --wrap true"] * 3,
