@@ -250,8 +250,11 @@ class Streams:
         file = self._files[stream.number]
         ahead = len(file.text[file.at :].encode(errors="surrogateescape"))
         at, new = file.seen - ahead, text.encode(errors="surrogateescape")
-        before = files.read(stream.path) if stream.path != "/dev/null" else b""
-        files.write(stream.path, before[:at] + new + before[at + len(new) :])
+        if stream.path == "/dev/null" or at >= files.stat(stream.path).size:
+            files.append(stream.path, new)
+        else:
+            before = files.read(stream.path)
+            files.write(stream.path, before[:at] + new + before[at + len(new) :])
         file.seen, file.text, file.at = at + len(new), "", 0
 
     def is_full(self, end: PipeEnd) -> bool:
