@@ -10,10 +10,9 @@ from simctl.stepd.scripts.compounds import Compounds
 from simctl.stepd.scripts.expand import expand_word
 from simctl.stepd.scripts.host import Redirects
 from simctl.stepd.scripts.processes import changes_nothing
-from simctl.stepd.scripts.progress import ENDING, SKIPPING
+from simctl.stepd.scripts.progress import BOUNDS, ENDING, SKIPPING
 from simctl.stepd.scripts.redirect import RedirectionError, open_files, parts_of
 from simctl.stepd.scripts.state import (
-    BoundError,
     Call,
     CommandError,
     Returned,
@@ -84,9 +83,9 @@ class Calls(Compounds):
             state.opened = opened
         try:
             return await open_files(command.redirections, state)
+        except BOUNDS:
+            raise
         except (*ENDING, *SKIPPING) as error:
-            if isinstance(error, BoundError):
-                raise
             raise RedirectionError(str(error)) from None
 
     async def _arguments(self, words: tuple[Word | Assignment, ...]) -> list[str | Declared]:

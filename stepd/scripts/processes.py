@@ -13,7 +13,7 @@ from simctl.stepd.scripts.expand import (
     expand_words,
 )
 from simctl.stepd.scripts.host import OpenFile, Redirects, ShellHost, Stream
-from simctl.stepd.scripts.progress import ENDING, SKIPPING, Progress
+from simctl.stepd.scripts.progress import BOUNDS, ENDING, SKIPPING, Progress
 from simctl.stepd.scripts.redirect import RedirectionError, open_files
 from simctl.stepd.scripts.state import (
     BoundError,
@@ -103,11 +103,12 @@ class Processes(Progress):
                 await self._show(words)
                 pid = self.host.start(tuple(words), env, streams, background=background)
                 return pid or self._too_many()
-            except (RedirectionError, *ENDING, *SKIPPING) as error:
+            except BOUNDS:
+                raise
+            except (RedirectionError, ScriptExit, *ENDING, *SKIPPING) as error:
                 # All this would be the child's to do, so that it alone ends by it.
-                if isinstance(error, BoundError):
-                    raise
-                await state.complain(str(error))
+                if not isinstance(error, ScriptExit):
+                    await state.complain(str(error))
                 return self.fork((_FAILS,), streams, tested=True)
             finally:
                 state.streams = before

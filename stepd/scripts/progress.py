@@ -16,6 +16,7 @@ from simctl.stepd.scripts.patterns import PatternTooHeavyError
 from simctl.stepd.scripts.printing import quoted
 from simctl.stepd.scripts.redirect import RedirectionError, open_files
 from simctl.stepd.scripts.state import (
+    BoundError,
     EndingError,
     ExpansionError,
     LoopJump,
@@ -34,6 +35,9 @@ from simctl.stepd.signals import ERR_TRAP, EXIT_TRAP
 
 ENDING = (EndingError, TooLongError, PatternTooHeavyError)
 """What ends the shell."""
+
+BOUNDS = (BoundError, TooLongError, PatternTooHeavyError)
+"""What of that says which bound is passed."""
 
 SKIPPING = (ExpansionError, ArithmeticMistake, SkippedLine)
 """What skips the rest of a line, and ends a subshell."""
