@@ -19,7 +19,15 @@ from simctl.kernel.procs import RunsAs
 from simctl.plugins.points import ALL
 from simctl.runners.work import Where
 from tests.mutants import acting
-from tests.mutants.__main__ import arguments, as_json, choose, equivalents, report
+from tests.mutants.__main__ import (
+    arguments,
+    as_json,
+    choose,
+    equivalents,
+    files_of_tests,
+    main,
+    report,
+)
 from tests.mutants.catalogue import Mutant, mutants, replaced
 from tests.mutants.running import Crew, Outcome, Reach, attempt, probe
 from tests.mutants.sites import read
@@ -292,6 +300,13 @@ def _wait_until_empty(folder: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"left: {list(folder.iterdir())}")
+
+
+def test_a_file_that_has_no_tests_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutants that were shown to nothing would all seem to be missed."""
+    assert files_of_tests([f"{ROOT}/tests/mutants/../test_cli.py"]) == ["tests/test_cli.py"]
+    assert main(["--tests", "test_cli.py"]) == 2
+    assert "--tests test_cli.py: there is no such file" in capsys.readouterr().err
 
 
 def test_tests_are_cut_where_their_time_is_up() -> None:

@@ -67,6 +67,19 @@ def _is_asked_for(mutant: Mutant, patterns: list[str]) -> bool:
     )
 
 
+def files_of_tests(names: list[str]) -> list[str]:
+    """Return files of tests as paths in the tree.
+
+    Raises:
+        InputError: One is none of the tree's.
+    """
+    paths = [Path(name).resolve() for name in names]
+    for name, path in zip(names, paths, strict=True):
+        if not path.is_file() or not path.is_relative_to(ROOT / "tests"):
+            raise InputError(f"--tests {name}: there is no such file below tests/")
+    return [path.relative_to(ROOT).as_posix() for path in paths]
+
+
 def equivalents() -> dict[str, str]:
     """Return the mutants that change nothing anybody could see, each with the reason."""
     found: dict[str, str] = {}
@@ -86,13 +99,14 @@ def main(words: list[str]) -> int:
 
 def _main(words: list[str]) -> int:
     args = arguments(words)
+    where = read_where(args.workers, args.dask)
+    args.tests = files_of_tests(args.tests)
     every = mutants(ROOT)
     chosen = choose(every, args)
     if args.list or args.show:
         for mutant in chosen:
             print(mutant.diff() if args.show else mutant.id)
         return OK
-    where = read_where(args.workers, args.dask)
     same = equivalents()
     stale = sorted(set(same) - {mutant.id for mutant in every})
     args.state.mkdir(exist_ok=True)
