@@ -354,17 +354,18 @@ def test_a_revoked_claim_is_made_again() -> None:
 
 
 def test_a_revoked_claim_leaves_the_job_configuring() -> None:
-    """Model modern: the flag that the plugin set stays; Resources, then Cleaning, for ever."""
+    """Model modern: the plugin's flag stays; Resources, and Cleaning 20 s later, for ever."""
     ran = staged(
         "0 {fault: {fail: select_g_job_begin}}",
         "1: sbatch job.sh",
-        "10: squeue",
-        "120: squeue",
+        "26: squeue",
+        "27: squeue",
         "121: sbatch plain.sh",
         model="modern",
     )
     assert "revoke_alloc" in story(ran)
     assert story(ran).count("begin") == 1
+    assert ran.one("bb_p_job_revoke_alloc").time_us // 1_000_000 == 6
     assert "(Resources)" in ran.result.commands[1].stdout
     assert "(Cleaning)" in ran.result.commands[2].stdout
     assert [row.state for row in ran.result.rows] == ["PENDING|CONFIGURING", "COMPLETED"]
