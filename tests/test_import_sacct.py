@@ -255,6 +255,35 @@ def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
     assert "1 job: ran longer than the time limit, which is raised" in scenario
 
 
+def test_runs_of_a_job_ids_used_again_and_uids(tmp_path: Path) -> None:
+    """A wait is told of jobs that ran once; an operator who cancels often is not the user."""
+    head = "JobID|Submit|Start|End|State|ExitCode|User|UID|AllocCPUS|Timelimit"
+    scenario = make(
+        rows(
+            "1| T10:00:00| T10:00:10| T10:00:20|REQUEUED|0:0|amy||2|00:01:30",
+            "1| T10:00:00| T10:02:30| T10:02:40|COMPLETED|0:0|amy||2|00:01:30",
+            "2| T10:01:00| T10:01:10| T10:01:20|COMPLETED|0:0|amy|1001|2|00:01:00",
+            "2| T11:01:00| T11:01:05| T11:01:20|COMPLETED|0:0|amy||2|00:01:00",
+            *(
+                f"{job}| T10:00:00| T10:00:10| T10:00:20|CANCELLED by 900|0:0|amy||2|00:01:00"
+                for job in (3, 4, 5)
+            ),
+            head=head,
+        ),
+        tmp_path,
+    )
+    commands = [line for line in scenario.splitlines() if "run: " in line and "sbatch" in line]
+    assert len(commands) == 6
+    assert "--time=2" in commands[0]
+    assert "uid: 1001" in scenario
+    assert "uid: 900" not in scenario
+    recorded = scenario.partition("\nrecorded:\n")[2]
+    assert '"2": 10s' in recorded
+    assert recorded.count('"2"') == 1  # The second of that id has another here.
+    assert not read_scenario(scenario, file="s.yaml").warnings
+    assert '"1"' not in recorded
+
+
 def test_what_is_not_taken_over_is_told_with_how_many_had_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -253,15 +253,23 @@ class Writer:
         return ["programs:", *lines] if lines else []
 
     def _recorded(self) -> list[str]:
-        """Return how long jobs waited that ran once, for a replay."""
-        lines = []
+        """Return how long jobs waited that ran once, for a replay.
+
+        Of an id that was used again, the first job keeps it; the others have other ids there.
+        """
+        first: dict[int, int] = {}
+        for job in self._jobs:
+            row = job.runs[0]
+            first[row.job_id] = min(row.submit_s, first.get(row.job_id, row.submit_s))
+        waits: dict[str, int] = {}
         for job in self._jobs:
             row = job.last
-            if len(job.runs) > 1 or row.start_s < row.submit_s:
+            if len(job.runs) > 1 or not first[row.job_id] == row.submit_s <= row.start_s:
                 continue
-            names = [f"{row.job_id}_{task}" for task in row.tasks] or [str(row.job_id)]
-            lines += [f"  {_quoted(name)}: {row.start_s - row.submit_s}s" for name in names]
-        return ["recorded:", *dict.fromkeys(lines)] if lines else ["recorded: {}"]
+            for name in [f"{row.job_id}_{task}" for task in row.tasks] or [str(row.job_id)]:
+                waits.setdefault(name, row.start_s - row.submit_s)
+        lines = [f"  {_quoted(name)}: {wait_s}s" for name, wait_s in waits.items()]
+        return ["recorded:", *lines] if lines else ["recorded: {}"]
 
     def _file_lines(self) -> list[str]:
         lines = ["files:"]
