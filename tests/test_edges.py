@@ -270,6 +270,21 @@ LIMITS: dict[str, Limit] = {
         lambda ran: seconds(ran, "node_state", args_node="n1", args_to="DOWN|NO_RESPOND"),
         {240: [320], 300: [400], 360: [480]},
     ),
+    "SlurmdTimeout, twenty thirds of which a node is asked to register": Limit(
+        lambda n: entries("300 alice sinfo", head=conf(SlurmdTimeout=n)),
+        lambda ran: seconds(
+            ran, "REQUEST_NODE_REGISTRATION_STATUS", phase="send", peer="slurmd@n1"
+        ),
+        {29: [193], 30: [200], 31: [206]},
+    ),
+    "MessageTimeout, up to ten seconds of which a node without slurmd is looked for": Limit(
+        lambda n: (
+            entries("150 alice sinfo", head=conf(MessageTimeout=n))
+            + "  - {at: 10s, fault: {crash: slurmd@n1}}\n"
+        ),
+        lambda ran: seconds(ran, "node_state", args_to="IDLE|NO_RESPOND"),
+        {9: [109], 10: [110], 11: [110]},
+    ),
     "WaitTime: a task that goes on for five seconds when the first has ended": Limit(
         lambda n: (
             "programs: {./uneven: [{runs: 5s, tasks: [1]}, {runs: 0s}]}\n"
