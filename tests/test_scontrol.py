@@ -1,5 +1,7 @@
 """scontrol beyond what was recorded: words shortened, switches, every key of an update."""
 
+import re
+
 import pytest
 
 from simctl.world import CommandResult
@@ -445,6 +447,8 @@ def test_a_node_that_backfill_keeps_for_a_job_is_told() -> None:
     assert "State=IDLE+PLANNED " in kept.stdout
     assert "NodeList= SchedNodeList=n[1-2] " in job.stdout
     assert "State=IDLE " in free.stdout
+    busy = [re.findall(r"LastBusyTime=\S+T(\S+)", each.stdout) for each in (kept, free)]
+    assert busy == [["23:14:07"], ["23:15:17"]], "since the start; since job 2 has left it"
 
 
 def test_the_command_of_a_job() -> None:

@@ -353,7 +353,7 @@ async def node_is_gone(
     job.gone_from(node, ctld.process.cause)
     if not job.completing_nodes:
         await _left_last(ctld, job)
-    if node.is_left():
+    if node.is_left(ctld.now_us):
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     if not job.completing_nodes:
         await _after_last(ctld, job, node if reported else None)

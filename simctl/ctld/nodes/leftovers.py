@@ -55,7 +55,7 @@ def forget_leftover(ctld: Controller, node: NodeRecord, run: Run) -> bool:
     if run not in runs:
         return False
     del runs[run]
-    if node.is_left():
+    if node.is_left(ctld.now_us):
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     return True
 

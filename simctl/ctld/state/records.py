@@ -152,10 +152,13 @@ class NodeRecord:
         """Know no more since when the machine and its slurmd are up: they are others."""
         self.booted_us = self.slurmd_start_us = -1
 
-    def is_left(self) -> bool:
+    def is_left(self, now_us: int) -> bool:
         """Note that one job, or one old run, is gone; return whether it was the last to go."""
         self.completing -= 1
-        return not self.completing
+        if self.completing:
+            return False
+        self.last_busy_us = now_us
+        return True
 
     def take(self, job: "JobRecord", share: Share) -> None:
         """Give a share of the node to a job."""
