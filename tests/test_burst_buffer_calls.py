@@ -765,3 +765,14 @@ def test_a_restarted_slurmctld_has_reservations_translated_anew(model: str) -> N
         model=model,
     )
     assert [event.time_us for event in ran.all("bb_p_xlate_bb_2_tres_str")][1:] == [11_000_000]
+
+
+@pytest.mark.parametrize(("rc", "minutes"), [(-1, 60), (0, 3000)])
+def test_a_plugin_that_answers_always_the_same_is_asked_so_many_minutes(
+    rc: int, minutes: int
+) -> None:
+    """Where nobody does anything: sixty, and fifty times as long while something is under way."""
+    fault = f"0 {{fault: {{fail: bb_p_job_test_stage_in, rc: {rc}, times: 99999}}}}"
+    ran = staged(fault, "1: sbatch job.sh")
+    last = ran.all("bb_p_job_test_stage_in")[-1]
+    assert last.time_us // 1_000_000 == minutes * 60 + 1
