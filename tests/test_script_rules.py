@@ -69,6 +69,9 @@ RULES = {
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",
+    # Under set -u an array has to be there, its elements need not.
+    "set -u; declare -A m=([x]=1); ((m[y] += 5)); a=(); echo ${m[y]} $((a[3])) ${#a[@]}": "5 0 0\n",
+    "(set -u; echo ${#none[@]}); (set -u; echo $((none[1]))); echo $?": "1\n",
     # A subscript before the first element is told, and there is nothing there.
     "a=(x); echo [${a[-2]}] ${a[-2]:-d}; [[ -v a[-2] ]]; echo $?": "[] d\n1\n",
     "a=(x y); echo [${a[*]:2:-1}]; echo on; echo ${a[*]:1:-1}\necho next": "[]\non\nnext\n",

@@ -148,6 +148,10 @@ def _check_set(part: Parameter, state: ShellState) -> None:
 def _length(part: Parameter, keyed: Elements | None, state: ShellState) -> Values:
     """Return the length of a value, or how many there are."""
     if _kind(part) != "one":
+        found = state.variables.find(part.name)
+        is_array = part.name in ("@", "*") or (found is not None and isinstance(found.value, dict))
+        if state.options.get("u") and not is_array and state.elements(part.name) is None:
+            raise EndingError(f"{part.name}: unbound variable")
         return Values(texts=(str(len(keyed or {})),))
     if keyed is None:
         _check_set(part, state)

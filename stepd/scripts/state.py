@@ -270,7 +270,8 @@ class ShellState:
             value = self.look_up(name)
         else:
             value = (self.elements(name) or {}).get(self.key_of(name, subscript))
-        if value is None and self.options.get("u"):
+        # An array that is there may lack the element.
+        if value is None and self.options.get("u") and self.elements(name) is None:
             raise EndingError(f"{name}: unbound variable")
         return value or ""
 
