@@ -80,6 +80,16 @@ def _first_woken(ran: Ran) -> int:
     return sent.count(sent[0])
 
 
+def _script_gone(at_s: int, **keys: object) -> str:
+    return (
+        entries(
+            f"{at_s} alice sbatch -w n1 --no-requeue --wrap 'sleep 1000'",
+            head=conf(SlurmdTimeout=30, **keys),
+        )
+        + f"  - {{at: {at_s}.5s, fault: {{crash: stepd 1.batch@n1}}}}\n"
+    )
+
+
 def _launched_without_slurmd(for_ms: int, **keys: object) -> str:
     return (
         conf(**keys)
@@ -430,6 +440,16 @@ LIMITS: dict[str, Limit] = {
         lambda ran: seconds(ran, "slurm_ckpt_pack_job", daemon="slurmctld")[:4],
         {599: [5, 300, 599, 600], 604: [5, 300, 600, 605]},
         model="modern",
+    ),
+    "when a script starts that is gone as its node registers at 200 s: 20 s are too young": Limit(
+        lambda n: _script_gone(n, MessageTimeout=30),
+        lambda ran: seconds(ran, "batch_missing"),
+        {179: [200], 180: [200], 181: [400]},
+    ),
+    "when a script starts that is gone then: 10 s and MessageTimeout, if that is shorter": Limit(
+        lambda n: _script_gone(n, MessageTimeout=5),
+        lambda ran: seconds(ran, "batch_missing"),
+        {184: [200], 185: [200], 186: [400]},
     ),
     "sruns that are woken when a step ends": Limit(_woken, _first_woken, {7: 7, 8: 8, 9: 8}),
 }
