@@ -265,3 +265,20 @@ def test_waiting_over_a_link_that_is_cut(moment: str) -> None:
         f"  - {{{moment}, fault: {{cut: [login, slurmctld], for: 2m}}}}\n"
     )
     assert cluster.run(text, cluster=printed.CLUSTER).result.commands[0].exit == 3
+
+
+def test_what_a_requeued_script_finds() -> None:
+    """Its output anew, unless --open-mode=append; and the tasks on a node where it has one."""
+    text = (
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -N1 --ntasks-per-node=2 -o a j.sh}\n"
+        "  - {at: 0s, as: alice, run: sbatch -N1 --open-mode=append -o b j.sh}\n"
+        "  - {at: 9s, as: root, run: scontrol requeue 1}\n"
+        "  - {at: 9s, as: root, run: scontrol requeue 2}\n"
+        'files: {j.sh: "#!/bin/sh\\necho run $SLURM_RESTART_COUNT of $SLURM_NTASKS_PER_NODE\\n'
+        'sleep 30\\n"}\n'
+    )
+    found = cluster.run(text, cluster=printed.CLUSTER).world.disk.contents("")
+    assert found["/home/alice/a"].decode() == "run 1 of 2\n"
+    first, _, again = found["/home/alice/b"].decode().splitlines()
+    assert (first, again) == ("run of", "run 1 of")

@@ -271,3 +271,16 @@ def test_what_is_not_built_is_refused_by_name(option: str) -> None:
     result = results(play(f"scancel {option} 1"))[0]
     assert "simctl does not simulate yet" in result.stderr
     assert result.exit == 1
+
+
+def test_a_signal_for_an_array_of_which_a_task_is_over() -> None:
+    """It goes to the others, and nothing is wrong; where all are over, that is an error."""
+    text = (
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch -a 1-2 --wrap 'sleep ${SLURM_ARRAY_TASK_ID}0'\"}\n"
+        "  - {at: 15s, as: alice, run: scancel -s USR1 1}\n"
+        "  - {at: 45s, as: alice, run: scancel -s USR1 1}\n"
+    )
+    one, none = run(text, cluster=printed.CLUSTER).result.commands[1:]
+    assert (one.exit, one.errno, one.stderr) == (0, "", "")
+    assert none.errno == "ESLURM_ALREADY_DONE"

@@ -507,3 +507,14 @@ def test_squeue_and_scontrol_agree_on_sharing() -> None:
     assert [asked[place].stdout for place in (0, 2, 5)] == ["OK\n", "YES\n", "NO\n"]
     assert "OverSubscribe=YES" in asked[3].stdout
     assert "OverSubscribe=NO" in asked[6].stdout
+
+
+def test_a_node_that_is_down_is_set_idle() -> None:
+    """As by state=resume, where nothing else would bring it back."""
+    lines: Lines = [
+        ("1s", "root", "scontrol update nodename=n1 state=down reason=test"),
+        ("2s", "root", "sinfo -h -n n1 -p debug -o %t"),
+        ("3s", "root", "scontrol update nodename=n1 state=idle"),
+        ("4s", "root", "sinfo -h -n n1 -p debug -o %t"),
+    ]
+    assert [each.stdout for each in type_in(lines).result.commands] == ["", "down\n", "", "idle\n"]

@@ -247,3 +247,15 @@ def test_a_script_that_is_not_there_fails(model: str) -> None:
     ran = typed("0s alice srun sleep 1", head="slurm_conf: {Epilog: /etc/none}\n", model=model)
     assert ran.one("epilog").rc == 127 << 8
     assert ran.drained() == ["n1", "n1"]
+
+
+def test_the_sites_task_epilog_has_no_limit(model: str) -> None:
+    """Five seconds are the limit of a user's own, which srun names."""
+    lines = "slurm_conf: {TaskEpilog: /etc/slow}\nprograms: {/etc/slow: {runs: 8s}}\n"
+    entries = (
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: srun -n1 true}\n"
+        "  - {at: 60s, as: alice, run: sacct -n -P -o elapsed -j 1.0}\n"
+    )
+    ran = run(lines + entries, cluster=TWO_NODES, model=model)
+    assert ran.result.commands[1].stdout == "00:00:08\n"
