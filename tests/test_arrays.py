@@ -280,3 +280,15 @@ def test_tasks_that_were_cancelled_before_any_had_a_record_do_not_come_back(mode
         model=model,
     )
     assert [row.state for row in ran.result.rows] == ["CANCELLED"]
+
+
+def test_a_task_that_runs_again_counts_for_its_throttle() -> None:
+    """%1 lets one run at a time, whichever way the first was ended."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch -a 1-3%1 --wrap 'sleep 10'\"}\n"
+        "  - {at: 15s, as: root, run: scontrol requeue 1_1}\n"
+        "  - {at: 18s, as: alice, run: 'squeue -h -t R -o %i'}\n",
+        cluster=TWO_NODES,
+    )
+    assert ran.result.commands[2].stdout == "1_2\n"

@@ -489,3 +489,30 @@ def test_what_scontrol_cannot_do_is_told(user: str, words: str, errno: str, text
     assert wrong(ran) == []
     assert ran.result.commands[0].errno == errno
     assert text in ran.stderr()
+
+
+def test_a_singleton_starts_once_its_namesake_is_called_something_else() -> None:
+    """And is looked at again by then."""
+    ran = queued(
+        "0s alice sbatch -n1 -J x --wrap 'sleep 50'",
+        "1s alice sbatch -n1 -J x -d singleton --wrap true",
+        "5s alice scontrol update jobid=1 jobname=y",
+    )
+    assert started(ran, 2) == pytest.approx(5, abs=1)
+
+
+def test_nice_is_what_was_asked_last() -> None:
+    """A second value takes the place of the first, and a priority that root gives that of both."""
+    ran = queued(
+        "0s alice sbatch -N2 --exclusive --wrap 'sleep 50'",
+        "1s alice sbatch -N2 --wrap true",
+        "2s alice squeue -h -j 2 -o %Q",
+        "3s alice scontrol update jobid=2 nice=100",
+        "4s alice scontrol update jobid=2 nice=200",
+        "5s alice squeue -h -j 2 -o '%Q %y'",
+        "6s root scontrol update jobid=2 priority=500",
+        "7s alice squeue -h -j 2 -o '%Q %y'",
+    )
+    first, both, given = (ran.result.commands[place].stdout.split() for place in (2, 5, 7))
+    assert both == [str(int(first[0]) - 200), "200"]
+    assert given == ["500", "0"]
