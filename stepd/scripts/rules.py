@@ -57,6 +57,7 @@ NO_TIMES_HINT = "simulated files know no times and links"
 SET_ADVICE = dict.fromkeys(
     ("-m", "monitor"), "leave it out: &, wait, jobs and kill work without job control"
 )
+SET_ADVICE |= dict.fromkeys(("-o", "+o"), "ask for an option with `[[ -o NAME ]]`")
 SET_LETTERS = "euxfhBE"
 SET_NAMES = {
     "errexit": "e",
