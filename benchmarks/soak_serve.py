@@ -37,8 +37,8 @@ BYTES_A_JOB: Final = 6_000
 """Growth at most: what slurmdbd keeps of a job with its steps and runs, and some room."""
 
 _WAITS: Final = 0.5
-_STEADY: Final = 60
-"""From how many samples on memory has come to rest: ten minutes."""
+_STEADY: Final = 180
+"""From how many samples on what is kept of the last thousands of jobs is full: half an hour."""
 
 _OVER: Final = frozenset(
     ("CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
