@@ -312,6 +312,15 @@ LIMITS: dict[str, Limit] = {
         lambda ran: seconds(ran, "MESSAGE_EPILOG_COMPLETE", phase="send"),
         {1: [15], 4: [15], 5: [15], 6: [16]},
     ),
+    "KillWait of a step whose time limit is over, five seconds at least": Limit(
+        lambda n: (
+            conf(KillWait=n)
+            + "programs: {./stubborn: {runs: 30m, on_signal: {TERM: ignore}}}\n"
+            + entries("0 alice sbatch -N1 --wrap 'srun -t1 ./stubborn'")
+        ),
+        lambda ran: seconds(ran, "signal", role="task", step="1.0", args_signal=9),
+        {4: [95], 5: [95], 6: [96]},
+    ),
     "seconds of KillWait, of which model modern's slurmd counts a third twice": Limit(
         lambda n: (
             conf(KillWait=n)
