@@ -266,6 +266,23 @@ LIMITS: dict[str, Limit] = {
         exits,
         {8: [1], 9: [1], 10: [0], 11: [0]},
     ),
+    "milliseconds that a message is late, whose authentication is good for 300 s": Limit(
+        lambda n: (
+            entries("5 alice sbatch --wrap true")
+            + f"  - {{at: 1s, fault: {{delay: REQUEST_SUBMIT_BATCH_JOB, by: {n}ms}}}}\n"
+        ),
+        lambda ran: len(ran.result.rows),
+        {299999: 1, 300000: 0, 300001: 0},
+    ),
+    "seconds that a message waits to be overtaken, one if nothing is said": Limit(
+        lambda n: (
+            entries("5 alice sbatch --wrap 'sleep 5'")
+            + "  - {at: 6s, fault: {reorder: REQUEST_COMPLETE_BATCH_SCRIPT"
+            + (f", by: {n}s}}}}\n" if n else "}}\n")
+        ),
+        lambda ran: seconds(ran, "REQUEST_COMPLETE_BATCH_SCRIPT", phase="receive"),
+        {0: [11], 1: [11], 2: [12]},
+    ),
     "MinJobAge: when a job is forgotten that ended after six seconds, old jobs being looked for "
     "every minute": Limit(
         lambda n: entries("0 alice sbatch --wrap 'sleep 5.5'", head=conf(MinJobAge=n)),
