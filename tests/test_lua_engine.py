@@ -271,6 +271,8 @@ def test_stand_ins_for_modules(run: Bench) -> None:
         ("xx]", "[]x]+"),
         ("", "^$"),
         ("aaa", "a-$"),
+        ("aab", "^(a-)b"),
+        ("b-a", "[a-]+$"),
         ("no", "q?n[^x-z]"),
     ],
 )

@@ -88,6 +88,16 @@ def test_view_of_a_scenario_whose_expectations_break_writes_the_page_and_ends_wi
     ]
 
 
+def test_a_suspended_job_has_run_since_its_first_start(tmp_path: Path) -> None:
+    """Its resumption is no start."""
+    page, path = tmp_path / "p.html", tmp_path / "t.jsonl"
+    assert cli.main(["run", "suspend_resume", "--quiet", "--trace", str(path)]) == cli.OK
+    assert cli.main(["view", str(path), "-o", str(page)]) == cli.OK
+    first = data_of(page)["page"]["jobs"][0]
+    assert first["id"] == 1
+    assert first["when"].startswith("0:00:00.")
+
+
 def test_a_trace_is_held_against_the_orderings_anew(tmp_path: Path) -> None:
     """By the terms of its run: what was taken out is marked, and nothing where nothing is."""
     page, path = tmp_path / "p.html", tmp_path / "t.jsonl"

@@ -90,6 +90,8 @@ def test_a_run_against_itself_differs_in_nothing(
     assert "0 wait less in B, 0 wait more, and 3 wait as long" in out
     assert "All of them start at the same moments on the same nodes." in out
     assert "less:" not in out
+    assert cli.main(["compare", path, path, "--json"]) == cli.OK
+    assert json.loads(capsys.readouterr().out)["jobs"]["start_the_same"] == 3
 
 
 LOG = """\
