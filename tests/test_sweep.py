@@ -18,7 +18,7 @@ import pytest
 from simctl.cli import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, main
 from simctl.reports.intervals import interval, student_t
 from simctl.status import InputError
-from simctl.sweep import checking
+from simctl.sweep import checking, comparing
 from simctl.sweep import table as tables
 from simctl.sweep.file import read_sweep
 from simctl.sweep.settings import PathError, parsed, parts, put
@@ -557,3 +557,12 @@ def test_paths_put_values_where_they_say() -> None:
     for wrong in ("a..b", "a[", "a b", ".a", "a[x]"):
         with pytest.raises(PathError, match="is no path"):
             parts(wrong)
+
+
+def test_a_difference_within_its_interval_may_be_chance() -> None:
+    """One beyond it is told as it is."""
+    said = comparing._sentence("wait_mean_s", interval([-1.0, 1.0, 2.0]))
+    assert said.endswith(": that may be chance.")
+    said = comparing._sentence("wait_mean_s", interval([-3.0, -3.1, -3.2]))
+    assert said.startswith("The mean wait is lower in B by 3.1")
+    assert "chance" not in said
