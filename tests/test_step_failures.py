@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tests.cluster import BATCH, STEP, Ran, fault, pids, run, with_plugin
+from tests.cluster import BATCH, STEP, TWO_NODES, Ran, fault, pids, run, with_plugin
 
 MODELS = ("guide", "modern")
 SRUN = 'timeline: [{at: 1s, as: alice, run: "srun -N2 sleep 10"}]\n'
@@ -548,3 +548,15 @@ def test_a_node_that_no_record_is_made_for_registers_without_one() -> None:
     assert "switch_p_alloc_node_info" in names
     assert not {f"switch_p_{each}_node_info" for each in ("build", "pack", "free")} & set(names)
     assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_the_worst_exit_code_of_a_tree_is_that_of_its_step() -> None:
+    """Of the nodes that report through another, a later 0 does not take the place of a 1."""
+    worst = "srun -N4 -n4 --wait=0 sh -c 'sleep $((SLURM_PROCID * 2)); [ $SLURM_PROCID != 2 ]'"
+    ran = run(
+        "timeline:\n"
+        f'  - {{at: 1s, as: alice, run: "{worst}"}}\n'
+        "  - {at: 60s, as: alice, run: sacct -n -P -j 1.0 -o exitcode}\n",
+        cluster=TWO_NODES.replace("n[1-2]", "n[1-4]"),
+    )
+    assert ran.result.commands[1].stdout == "1:0\n"
