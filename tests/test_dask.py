@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +17,18 @@ import pytest
 
 from simctl.cli import main
 from simctl.runners.bundle import Bundle, plugin_files
+from simctl.runners.local import Pool
 from simctl.runners.running import run
 from simctl.runners.versions import about
-from simctl.runners.work import Chunk, LostError, Where, Work, chunks_of, read_where
+from simctl.runners.work import (
+    Chunk,
+    LostError,
+    Where,
+    Work,
+    WorkerError,
+    chunks_of,
+    read_where,
+)
 from simctl.status import InputError
 from simctl.testing.explore.progress import Progress
 from tests.slow_work import slow
@@ -109,6 +119,38 @@ def test_a_swarm_comes_to_the_same_anywhere(
     there = found_by(capsys, *words, "--dask", address)
     assert killed
     assert there == found_by(capsys, *words, "--workers", "1")
+
+
+def test_a_run_that_is_over_leaves_others_alone(tmp_path: Path) -> None:
+    """Its units that come late are refused, and another run of the same work begins anew."""
+    from simctl.runners.dask_cluster import (  # noqa: PLC0415 - it needs the extra
+        Payload,
+        end_run,
+        run_unit,
+    )
+
+    work = attrs.evolve(work_of(tmp_path, 2), chunks=[])
+    first, second = (Payload(work, work.bundle(), name) for name in ("one", "two"))
+    wanted = about(work.packages)
+    assert [each.first for each in run_unit(first, [(0, 0)], wanted)[0]] == [0]
+    end_run("two, and no other")
+    assert [each.first for each in run_unit(first, [(1, 1)], wanted)[0]] == [1]
+    end_run("one")
+    with pytest.raises(WorkerError, match="the run is over"):
+        run_unit(first, [(0, 0)], wanted)
+    assert [each.first for each in run_unit(second, [(0, 0)], wanted)[0]] == [0]
+    end_run("two")
+
+
+def test_workers_that_another_thread_has_ended_are_waited_for_no_more(tmp_path: Path) -> None:
+    """Neither where they are at a chunk nor where they are given one."""
+    work = work_of(tmp_path, 1, seconds=30)
+    with Pool(work, 1) as pool:
+        threading.Timer(0.5, pool.__exit__).start()
+        with pytest.raises(WorkerError, match="were ended"):
+            list(pool.run([(0, 0)], lambda: None))
+        with pytest.raises(WorkerError, match="were ended"):
+            list(pool.run([(0, 0)], lambda: None))
 
 
 SITE = """\

@@ -4,12 +4,12 @@ A run needs a main thread, for its watchdog, and may take its process down; a wo
 functions in other threads, and is to live. So it keeps a process, as a search on one machine does.
 """
 
-import hashlib
 import logging
 import pickle
 import tempfile
 import threading  # noqa: TID251 - a worker of Dask's calls in threads
 import time  # noqa: TID251 - how long a unit of work takes on the wall clock
+import uuid  # noqa: TID251 - names runs that share a cluster
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
@@ -48,7 +48,8 @@ class Payload(Generic[ChunkT]):
 
     work: Work[ChunkT]
     bundle: Bundle
-    digest: str
+    run: str
+    """A name of the run alone: another of the same work has another."""
 
 
 class OtherVersionError(RuntimeError):
@@ -59,31 +60,41 @@ class OtherVersionError(RuntimeError):
 
 
 class _Crew(threading.local):
-    """The process that a thread of the worker has for trials, and of which work."""
+    """The process that a thread of the worker has for trials, and of which run."""
 
-    digest: str = ""
+    run: str = ""
     pool: Pool[Any] | None = None
 
 
 _CREW: Final = _Crew()
-_POOLS: Final[list[Pool[Any]]] = []
-"""Those of all threads of this process."""
+_POOLS: Final[list[tuple[str, Pool[Any]]]] = []
+"""Those of all threads of this process, each with its run."""
+
+_OVER: Final[set[str]] = set()
+"""Runs whose work is wanted no more."""
 
 
 def run_unit(
     payload: Payload[ChunkT], chunks: list[tuple[int, int]], wanted: dict[str, str]
 ) -> tuple[list[ChunkT], float]:
-    """Run a few chunks in a worker; return what came of them, and how many seconds that took."""
+    """Run a few chunks in a worker; return what came of them, and how many seconds that took.
+
+    Raises:
+        WorkerError: The run is over, or is over before they have ended: nobody waits for them.
+    """
     found = about(payload.work.packages)
     if found != wanted:
         raise OtherVersionError(differences(wanted, found))
-    if _CREW.digest != payload.digest or _CREW.pool is None:
+    if _CREW.run != payload.run or _CREW.pool is None:
         _let_go()
         work = attrs.evolve(payload.work, folder=payload.bundle.unpack())
         pool = Pool(work, 1)
         pool.__enter__()
-        _CREW.digest, _CREW.pool = payload.digest, pool
-        _POOLS.append(pool)
+        _CREW.run, _CREW.pool = payload.run, pool
+        _POOLS.append((payload.run, pool))
+    if payload.run in _OVER:
+        _let_go()
+        raise WorkerError("the run is over")
     started = time.perf_counter()
     try:
         results = list(_CREW.pool.run(chunks, lambda: None))
@@ -95,17 +106,22 @@ def run_unit(
 
 def _let_go() -> None:
     """End this thread's process."""
-    pool, _CREW.pool, _CREW.digest = _CREW.pool, None, ""
+    pool, _CREW.pool, _CREW.run = _CREW.pool, None, ""
     if pool is not None:
         pool.__exit__()
-        if pool in _POOLS:
-            _POOLS.remove(pool)
+        _POOLS[:] = [each for each in _POOLS if each[1] is not pool]
 
 
-def end_processes() -> None:
-    """End the processes of all threads of this worker: its work is wanted no more."""
-    while _POOLS:
-        _POOLS.pop().__exit__()
+def end_run(run: str) -> None:
+    """End the processes that threads of this worker have for a run: it is wanted no more.
+
+    Those of other runs, which may be another user's, go on.
+    """
+    _OVER.add(run)
+    for name, pool in list(_POOLS):
+        if name == run:
+            pool.__exit__()
+            _POOLS.remove((name, pool))
 
 
 def _hold(payload: Any) -> Any:
@@ -165,8 +181,6 @@ def _connect(address: str, stack: ExitStack) -> Any:
 
 def _close(client: Any) -> None:
     with suppress(Exception):  # the cluster may be gone
-        client.run(end_processes, on_error="ignore")
-    with suppress(Exception):
         client.close(timeout=CONNECT_S)
 
 
@@ -206,12 +220,13 @@ class _Given(Generic[ChunkT]):
         """What was given out, by its future."""
         bundle = work.bundle()
         rest = attrs.evolve(work, chunks=[], folder=Path(), bundle=Bundle)
+        self._run = uuid.uuid4().hex
         try:
-            digest = hashlib.sha256(bundle.digest.encode() + pickle.dumps(rest)).hexdigest()
+            pickle.dumps(rest)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise WorkerError(f"work cannot travel: {error}") from error
         self._payload = client.submit(
-            _hold, Payload(rest, bundle, digest), key=f"simctl-{digest}", pure=False
+            _hold, Payload(rest, bundle, self._run), key=f"simctl-{self._run}", pure=False
         )
 
     def results(self, done: Callable[[], None]) -> Iterator[ChunkT]:
@@ -221,6 +236,7 @@ class _Given(Generic[ChunkT]):
         finally:
             with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel([*self._out, self._payload], force=True)
+                self._client.run(end_run, self._run, on_error="ignore")
 
     def _in_order(self, done: Callable[[], None]) -> Iterator[ChunkT]:
         found: dict[int, ChunkT] = {}

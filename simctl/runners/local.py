@@ -86,19 +86,25 @@ class Pool(Generic[ChunkT]):
 
     def _end(self) -> None:
         self._ended = True
-        for pipe, worker in self._workers.items():
+        workers = []
+        # Each is taken out in one step: two threads may end them at once.
+        with suppress(KeyError):
+            while True:
+                workers.append(self._workers.popitem())
+        for pipe, worker in workers:
             pipe.close()
             worker.process.terminate()
-        for worker in self._workers.values():
+        for _, worker in workers:
             worker.end()
-        self._workers.clear()
 
     def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
         """Give out chunks, and give results in the order of the chunks, or as they come.
 
         Raises:
             LostError: Two workers were killed at one chunk.
+            WorkerError: The workers were ended, by another thread.
         """
+        self._check_not_ended()
         waiting = list(reversed(chunks))
         for pipe in self._workers:
             self._give(pipe, waiting)
@@ -131,8 +137,14 @@ class Pool(Generic[ChunkT]):
 
     def _next(self, waiting: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
         """Give the results that have come, once a worker has said something."""
-        ready = set(wait(list(self._workers)))
-        for pipe in [each for each in self._workers if each in ready]:
+        pipes = list(self._workers)
+        self._check_not_ended()
+        try:
+            ready = set(wait(pipes))
+        except OSError:
+            self._check_not_ended()
+            raise
+        for pipe in [each for each in pipes if each in ready]:
             try:
                 said = _receive(pipe)
             except (EOFError, OSError):
@@ -149,6 +161,10 @@ class Pool(Generic[ChunkT]):
             self._give(pipe, waiting)
             yield result
 
+    def _check_not_ended(self) -> None:
+        if self._ended:
+            raise WorkerError(_ENDED)
+
     def _is_lost(self, first: int) -> bool:
         """Return whether a chunk's worker was killed twice: no worker is at it any more."""
         return first in self._lost and all(first != at for at, _ in self._given.values())
@@ -162,9 +178,9 @@ class Pool(Generic[ChunkT]):
 
     def _replace(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
         """Have another worker go on where one was killed; the second time none does."""
-        if self._ended:
-            raise WorkerError("the worker processes were ended")
-        worker = self._workers.pop(pipe)
+        worker = self._workers.pop(pipe, None)
+        if worker is None:
+            raise WorkerError(_ENDED)
         chunk = self._given.pop(pipe, None)
         pipe.close()
         status = worker.process.wait()
@@ -182,6 +198,9 @@ class Pool(Generic[ChunkT]):
             self._give(self._start(), [chunk])
         elif not self._work.in_order:
             self._give(self._start(), waiting)
+
+
+_ENDED: Final = "the worker processes were ended"
 
 
 def _lost(first: int, last: int, others: str) -> LostError:
