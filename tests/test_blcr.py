@@ -70,9 +70,9 @@ class TestRecords:
         assert plugin.slurm_ckpt_copy_job(None) is None
 
     def test_only_the_highest_error_is_kept(self) -> None:
-        """The text goes with it; a new operation forgets both."""
+        """The first text of it goes with it; a new operation forgets both."""
         record = CheckRecord()
-        for code, text in ((5, "five"), (9, "nine"), (7, "seven")):
+        for code, text in ((5, "five"), (9, "nine"), (7, "seven"), (9, "nine again"), (0, "")):
             record.note(code, text)
         assert (record.error_code, record.error_msg) == (9, "nine")
         record.begin(1_000)
@@ -123,6 +123,39 @@ def test_helpers_run_as_the_user_side_by_side(model: str) -> None:
     on_n1 = [each.phase for each in helpers if each.node == "n1"]
     assert on_n1[: len(on_n1) // 2] == ["enter"] * (len(on_n1) // 2)
     assert images(ran) == [f"/shared/ckpt/1.0/task.{rank}.ckpt" for rank in range(4)]
+
+
+def test_a_checkpoint_that_one_task_of_a_node_fails_has_failed() -> None:
+    """Though the others of its node, and those of the other node, are saved."""
+    ran = checkpointed(
+        checkpoint("2m", "create 1.0"),
+        job=PLAIN.replace("-n2 --ntasks-per-node=1", "-n4").replace("GiB}", "GiB, space: 1600MiB}"),
+    )
+    calls = ran.all("slurm_ckpt_signal_tasks")
+    assert {(each.node, each.rc) for each in calls} == {("n1", 0), ("n2", -1)}
+    assert len(images(ran)) == 3
+    assert unmet(ran) == []
+
+
+def test_one_job_at_a_time_is_checkpointed() -> None:
+    """Another's waits until all steps of the first are saved, not only one of them."""
+    steps = (
+        "srun -N1 -n1 --exact ./large &\n    sleep 5\n    srun -N1 -n1 --exact ./app &\n    wait"
+    )
+    ran = checkpointed(
+        "{at: 5s, as: bob, run: sbatch /home/alice/job.sh}",
+        checkpoint("2m", "create 1.0 MaxWait=100"),
+        checkpoint("2m1s", "create 1.1 MaxWait=100"),
+        checkpoint("2m2s", "create 2.0", user="bob"),
+        job=PLAIN.replace("srun ./app", steps).replace(
+            "programs: {", "programs: {./large: {runs: 10m, image: 20GiB}, "
+        ),
+    )
+    name = "cr_checkpoint.sh"
+    assert [each.step for each in ran.all(name)] == ["1.1", "1.0", "2.0"]
+    began = ran.one(name, job=2).enter
+    assert isinstance(began, int)
+    assert began > ran.last(name, job=1)
 
 
 @MODELS

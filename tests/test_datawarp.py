@@ -590,6 +590,31 @@ def test_sizes_are_rounded_up_to_the_pools_granularity() -> None:
     assert counted.args["tres_cnt"] == {"bb/datawarp": 2048}
 
 
+SITE_CLI = r"""files:
+  /site/cli: |
+    #!/bin/sh
+    case $2 in
+    pools) echo '{"pools": [{"id": "wlm_pool", "units": "bytes", "granularity": 1073741824,
+      "quantity": 100, "free": 100}]}';;
+    show_*) echo '{"instances": [], "sessions": [], "configurations": []}';;
+    real_size) echo '{"token": "1", "capacity": %d, "units": "bytes"}';;
+    esac
+"""
+"""An appliance that tells a real size of its own."""
+
+
+@pytest.mark.parametrize(("real", "counted"), [(8, 10), (12, 12)])
+def test_a_buffer_counts_with_its_real_size_where_that_is_larger(real: int, counted: int) -> None:
+    """In the pool, in what is shown, and in what the job is told to take as it starts."""
+    text = scenario(SUBMIT + entry("2s", "scontrol show burst"), bb_conf="GetSysState: /site/cli")
+    ran = run(text.replace("files:\n", SITE_CLI % (real << 30)))
+    assert f"FreeSpace={100 - counted}GiB" in out(ran, 1)
+    assert f"JobID=1 CreateTime=2026-01-01T00:00:00 Pool=wlm_pool Size={counted}GiB" in out(ran, 1)
+    counts = [event.args["tres_cnt"] for event in ran.all("bb_p_job_set_tres_cnt")]  # type: ignore[index]
+    assert counts == [{"bb/datawarp": 10 * 1024}, {"bb/datawarp": counted * 1024}]
+    assert ran.job()[0] == "COMPLETED"
+
+
 # Persistent buffers.
 
 
@@ -662,14 +687,28 @@ def test_persistent_buffers_survive_a_restart(model: str) -> None:
 
 
 def test_a_buffer_in_use_is_not_destroyed_before_the_use_is_over() -> None:
-    """Whoever destroys it waits."""
+    """Whoever destroys it waits, until the job that used it is torn down."""
     text = with_scripts(
         entry("0s", "sbatch make.sh", "carol")
         + entry("30s", "sbatch use.sh")
         + entry("33s", "sbatch gone.sh", "carol"),
+        appliance="functions: {teardown: {runs: 2m, job: 2}}",
     )
     ran = run(text.replace("echo DW=$DW", "sleep 100 && echo DW=$DW"))
     assert ran.one("dw_teardown", job=2).seq < _began(ran.one("dw_teardown", job=3))
+
+
+def test_the_space_of_a_persistent_buffer_is_set_aside_while_it_is_made() -> None:
+    """Though the job that makes it takes none for itself; another one's does not fit beside it."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "carol")
+        + entry("10s", "sbatch big")
+        + entry("100s", "scancel 2"),
+        appliance="functions: {create_persistent: {runs: 50s}}",
+    ).replace("/home/alice/big", "--bb='capacity=90GiB' --wrap true")
+    ran = run(text)
+    assert functions(ran, 2) == ["dw_job_process"]
+    assert ran.job(2) == ("CANCELLED", "0:0", "BurstBufferResources")
 
 
 def test_somebody_elses_buffer_is_not_destroyed() -> None:
@@ -931,6 +970,18 @@ def test_a_buffer_gives_way_to_a_job_that_starts_sooner() -> None:
     assert argv(ran.all("dw_teardown", job=2)[0]).endswith("--hurry")
     assert ran.all("dw_teardown", job=2)[0].seq < _began(ran.all("dw_setup", job=3)[0])
     assert all(row.state == "COMPLETED" for row in ran.result.rows)
+
+
+def test_a_buffer_does_not_give_way_to_a_job_that_starts_no_sooner() -> None:
+    """Both wait for the end of the same job: who was staged in first keeps the space."""
+    text = scenario(
+        entry("0s", "sbatch -N2 -t 60 --bb='capacity=10GiB' --wrap 'sleep 600'")
+        + entry("1s", "sbatch -N1 -t 60 bb.sh")
+        + entry("100s", "sbatch -N1 -t 60 bb.sh"),
+        head=JOB.replace("10GiB", "60GiB"),
+    )
+    ran = run(text)
+    assert functions(ran, 2) == functions(ran, 3) == GOOD
 
 
 def test_a_reservation_keeps_megabytes_of_it() -> None:

@@ -164,6 +164,17 @@ def test_state_of_another_version_is_a_clean_start() -> None:
         SwitchElan().switch_p_libstate_restore("/tmp")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "meets"),
+    [(0, 1, False), (1, 2, True), (3, 3, True), (4, 6, True), (5, 6, False)],
+)
+def test_programs_meet_in_each_context_that_both_have(low: int, high: int, meets: bool) -> None:
+    """One context is enough, at either end."""
+    there = qsnet.Program(uid=1, low_context=2, high_context=4)
+    other = qsnet.Program(uid=2, low_context=low, high_context=high)
+    assert there.meets(other) == other.meets(there) == meets
+
+
 # Any sequence of steps.
 
 

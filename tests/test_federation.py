@@ -143,6 +143,24 @@ def test_a_node_that_has_not_told_has_no_windows() -> None:
         plugin.switch_p_job_step_complete(info, "n9")
 
 
+def test_windows_that_are_loaded_when_a_node_registers_first_are_given_out() -> None:
+    """They count as free: what loaded them is over, or its credential takes them again."""
+    with slurmctld(FEW):
+        plugin = SwitchFederation()
+        plugin.init()
+        windows = [Window(id=number, status=sni.LOADED, key=7) for number in range(4)]
+        told = FedNodeInfo(name="n1", adapters=[Adapter(name="sni0", lid=1, windows=windows)])
+        buffer = Buf()
+        plugin.switch_p_pack_node_info(told, buffer)
+        record = plugin.switch_p_alloc_node_info()
+        plugin.switch_p_unpack_node_info(record, Buf(buffer.data()))
+        info = plugin.switch_p_alloc_jobinfo()
+        plugin.switch_p_build_jobinfo(info, "n1", 4, 0)
+        assert [row.window_id for row in info.tables[0].entries] == [0, 1, 2, 3]
+        # The record itself shows what the node told.
+        assert {each.key for each in record.adapters[0].windows} == {7}
+
+
 def _ready(world: Any, plugin: SwitchFederation) -> SwitchFederation:
     """Let slurmctld's plugin know all four nodes, as registrations tell."""
     plugin.init()

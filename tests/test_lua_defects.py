@@ -185,3 +185,18 @@ def test_a_defect_that_a_version_has_not_is_refused() -> None:
         run(CASES["path_file"], {"slurm": "23.02", "defects": ["stage_in_count"]})
     with pytest.raises(ScenarioErrors, match="among `defects` and among `mended`"):
         run(CASES["path_file"], {"defects": ["path_file"], "mended": ["path_file"]})
+
+
+@pytest.mark.parametrize(("real", "counted"), [(5, 10), (25, 25)])
+def test_a_buffer_counts_with_its_real_size_where_that_is_larger(real: int, counted: int) -> None:
+    """What slurm_bb_real_size returns never makes less of it than was asked for."""
+    case = Shown(
+        files={"/var/bb/extra": f"real_size_text={real}"},
+        runs="sleep 20",
+        then=(("5s", "scontrol show burst"),),
+        see=last_command,
+        wrong=None,
+        right=None,
+    )
+    shown = case.see(*run(case, {}))
+    assert f"UsedSpace={counted}" in shown
