@@ -982,6 +982,8 @@ def test_a_buffer_does_not_give_way_to_a_job_that_starts_no_sooner() -> None:
     )
     ran = run(text)
     assert functions(ran, 2) == functions(ran, 3) == GOOD
+    # The first one's time limit ends then: it runs from second 5 on.
+    assert answers(ran, "bb_p_job_get_est_start", 3)[0] == 1767225600 + 5 + 3600
 
 
 def test_a_reservation_keeps_megabytes_of_it() -> None:

@@ -222,6 +222,21 @@ def test_a_job_larger_than_the_store_waits_for_ever_and_keeps_nobody_back() -> N
     assert "more is asked for than there is" in texts
 
 
+def test_space_that_comes_back_is_not_kept_for_who_never_fits() -> None:
+    """Job 4 waits behind a job that waits for nodes, and job 5 for more than there is."""
+    found = ran(
+        submitted(0, "bob", "sbatch -N2 -t 30 --exclusive --wrap 'sleep 600'"),
+        submitted(command="sbatch --nice=100 -N2 -t 10 big.sh"),
+        submitted(2, "bob", "sbatch --nice=100 -N2 -t 30 --wrap 'sleep 10'"),
+        submitted(3, command="sbatch --nice=100 -N2 -t 10 big.sh"),
+        submitted(61, command="sbatch -t 5 --bb=size=200G --wrap hostname"),
+        "at: 65s, run: scancel 2",
+        "at: 70s, run: scancel 5",
+        more=small(),
+    )
+    assert 65 < moment(found, "STAGING_IN", 4) < 70
+
+
 def test_a_store_that_grows_takes_what_was_too_large() -> None:
     """How large it is counts as it was told last."""
     found = ran(

@@ -42,6 +42,13 @@ def _start_time(ctld: Controller, job: JobRecord) -> int:
     return _clock(ctld, job.start_us if job.start_us >= 0 else expected_us)
 
 
+def _end_time(ctld: Controller, job: JobRecord) -> int:
+    """Return when a job ended, or while it runs when its time limit ends it (0: never)."""
+    runs = job.state.base is JobBase.RUNNING
+    end_us = job.limit_us if runs else job.end_us
+    return _clock(ctld, end_us) if end_us != INFINITE else 0
+
+
 def stands_for_many(job: JobRecord) -> bool:
     """Return whether a record stands for tasks of an array that have yet to be split off."""
     array = job.array
@@ -70,7 +77,7 @@ _READ: Final[Mapping[str, Callable[[Controller, JobRecord], Any]]] = {
     "time_limit_min": lambda _, job: job.time_limit_min,
     "submit_time": lambda ctld, job: _clock(ctld, job.submit_us),
     "start_time": _start_time,
-    "end_time": lambda ctld, job: _clock(ctld, job.end_us),
+    "end_time": _end_time,
     "begin_time": lambda ctld, job: _clock(ctld, job.begin_us),
     "restart_cnt": lambda _, job: job.restarts,
     "work_dir": lambda _, job: job.desc.work_dir,
