@@ -10,6 +10,7 @@ import tempfile
 import threading  # noqa: TID251 - a worker of Dask's calls in threads
 import time  # noqa: TID251 - how long a unit of work takes on the wall clock
 import uuid  # noqa: TID251 - names runs that share a cluster
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
@@ -225,9 +226,12 @@ class _Given(Generic[ChunkT]):
             pickle.dumps(rest)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise WorkerError(f"work cannot travel: {error}") from error
-        self._payload = client.submit(
-            _hold, Payload(rest, bundle, self._run), key=f"simctl-{self._run}", pure=False
-        )
+        with warnings.catch_warnings():
+            # It is large where logs or a tree travel, and does so once.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            self._payload = client.submit(
+                _hold, Payload(rest, bundle, self._run), key=f"simctl-{self._run}", pure=False
+            )
 
     def results(self, done: Callable[[], None]) -> Iterator[ChunkT]:
         """Give results in the order of the chunks, or as they come, while more are wanted."""

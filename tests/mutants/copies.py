@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 from tests.mutants.server import HITS_FILE
 
 _LEFT_OUT: Final = (
-    *(".venv", ".git", ".mutants", "dist", "build", "*.egg-info"),
+    *(".venv*", ".git", ".mutants", "dist", "build", "*.egg-info", "__pycache__"),
     *(".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"),
 )
 
