@@ -198,8 +198,9 @@ class JobRecord:
     """A job as slurmctld keeps it: the guide's ``job_ptr``.
 
     Times are in seconds since the epoch, 0 where they are not known yet; `start_time` of a pending
-    job is when it is expected to start. `burst_buffer` is what the job asked for; `state_desc` is
-    shown as its reason in place of `state_reason`.
+    job is when it is expected to start, `end_time` of one that runs when its time limit ends it.
+    `burst_buffer` is what the job asked for; `state_desc` is shown as its reason in place of
+    `state_reason`.
 
     In slurmctld a plugin may set `priority` (0 holds the job), `state_reason`, `state_desc`,
     `system_comment`, `admin_comment`, `begin_time`, `burst_buffer`, `burst_buffer_state` (a name

@@ -250,7 +250,7 @@ def test_a_store_that_grows_takes_what_was_too_large() -> None:
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_a_stage_in_that_takes_too_long_is_stopped_and_its_job_held(model: str) -> None:
-    """Released, it is staged in anew."""
+    """Released, it is staged in anew at once: the store has dropped what there was."""
     found = ran(
         submitted(),
         "at: 100s, run: squeue",
@@ -265,6 +265,8 @@ def test_a_stage_in_that_takes_too_long_is_stopped_and_its_job_held(model: str) 
     assert "Burst buffer stage-in timeout" in shown(found, 1)
     assert "UsedSpace=0" in shown(found, 2)
     assert states(found)[:4] == ["STAGING_IN", "PENDING", "STAGING_IN", "STAGED_IN"]
+    again = found.all("bb_state", job=1, args_to="STAGING_IN")[1]
+    assert again.time_us in range(200_000_000, 240_000_000)
     assert found.job()[0] == "COMPLETED"
 
 
@@ -297,13 +299,17 @@ def test_a_stage_out_that_takes_too_long_is_stopped() -> None:
 
 
 def test_a_job_that_is_cancelled_while_it_is_staged_in_gives_its_space_back() -> None:
-    """StopStageOut is told of it, with no bytes, and the comments of the script."""
+    """StopStageOut is told of it, with no bytes, and the comments of the script.
+
+    The store takes its time to drop it, and is asked until it has.
+    """
     found = ran(
         submitted(),
         "at: 5s, as: alice, run: scancel 1",
-        "at: 6s, run: scontrol show burst",
-        "at: 60s, run: scontrol show burst",
-        more="burst_buffer: {functions: {start_stage_in: {runs: 1h}}}\n",
+        "at: 20s, run: scontrol show burst",
+        "at: 70s, run: scontrol show burst",
+        more="burst_buffer: {functions: {start_stage_in: {runs: 1h}, "
+        "stop_stage_out: {runs: 40s}}}\n",
     )
     assert argv(found, "stop_stage_out") == [["stop_stage_out", "1", "1001", "0", *COMMENTS]]
     assert states(found) == ["STAGING_IN", "STAGED_OUT"]

@@ -140,7 +140,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
         if not size:
             return 1
         alloc = self._store.books.of_job(job_ptr.job_id)
-        if alloc is not None and alloc.state == BbState.STAGED_OUT and not alloc.size:
+        if alloc is not None and alloc.state == BbState.STAGED_OUT:
             # The job is back in the queue, and what it had before is gone.
             self._store.forget(alloc)
             alloc = None
