@@ -117,3 +117,37 @@ def test_faults_strike_functions_in_slurmctld_and_space_goes_below_zero(tmp_path
     )
     result, _ = run(tmp_path, "22.05", text.replace("sleep 5", "sleep 50"))
     assert [(each.text, each.detail) for each in result.expectations if not each.held] == []
+
+
+HOLDER = """\
+from simctl.plugin import BurstBufferPlugin
+
+
+class Holder(BurstBufferPlugin):
+    plugin_type = "burst_buffer/holder"
+    plugin_name = "holds jobs"
+    plugin_version = 100
+
+    def bb_p_job_test_stage_in(self, job_ptr, test_only):
+        if not test_only:
+            job_ptr.priority = 0
+        return 1
+"""
+
+
+def test_a_job_that_another_plugin_has_held_is_not_staged_in(tmp_path: Path) -> None:
+    """The plugins are asked one after the other, and the first may hold it."""
+    (tmp_path / "holder.py").write_text(HOLDER)
+    text = TEXT.partition("timeline:")[0].replace(
+        "burst_buffer/lua}",
+        '"burst_buffer/holder,burst_buffer/lua"}\nplugins: ["./holder.py:Holder"]',
+    )
+    text += (
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch job.sh, exit: 0}\n"
+        "  - {at: 60s, run: scancel 1}\n"
+    )
+    _, world = run(tmp_path, "22.05", text)
+    asked = [each for each in world.events if each.name == "bb_p_job_test_stage_in"]
+    assert {each.plugin for each in asked} >= {"burst_buffer/holder", "burst_buffer/lua"}
+    assert not [each for each in world.events if each.name == "slurm_bb_setup"]
