@@ -77,4 +77,6 @@ def test_nothing_is_left_of_jobs_that_are_purged_but_in_accounting(tmp_path: Pat
     rows = kept.pop("list of JobAccount") + kept.pop("list of StepAccount")
     assert rows >= 2 * JOBS
     kept["entries of list"] -= rows
-    assert {kind: more for kind, more in kept.items() if more > JOBS / 2} == {}
+    # As many trio tasks are kept as ever were at work at once, which the machine's load decides.
+    most = {"coroutine": JOBS}
+    assert {kind: more for kind, more in kept.items() if more > most.get(kind, JOBS / 2)} == {}
