@@ -33,7 +33,7 @@ _CHANGES: Final = {
     says="while the switch answers no_frag with true, no job starts as long as another is "
     "completing and ended less than KillWait + 2 seconds ago",
     key="a start of a job after an answer of true",
-    exceptions="no call that failed: it counts as true",
+    exceptions="no call that failed: it counts as true; a job that the pass which asked preempts",
     source="switch guide; Slurm 18.08 has no such function",
     functions=(_NO_FRAG,),
     models=GUIDE,
@@ -59,7 +59,14 @@ def no_frag(run: Observed) -> Iterator[Finding]:
             completing.pop(event.job, None)
         started = before.startswith("PENDING") and after.startswith("RUNNING")
         if started and answer is not None and (answer.rc is True or failed(answer)):
-            young = [e for e in completing.values() if e.time_us + span_us >= answer.time_us]
+            # What a pass itself ends by preemption has begun to complete after it has asked.
+            asked = (answer.seq, answer.time_us)
+            young = [
+                each
+                for each in completing.values()
+                if each.time_us + span_us >= answer.time_us
+                and (each.seq < asked[0] or each.time_us > asked[1])
+            ]
             if young:
                 what = f"job {event.job} started while job {young[0].job} was completing"
                 yield broken(f"start of job {event.job}", what, answer, event)
