@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Final
 
 import attrs
@@ -44,7 +45,7 @@ _NO_CHILD: Final = 127
 _NOT_EXECUTED: Final = 126
 
 
-class Starting(Files):
+class Starting(Files, ABC):
     """Starts processes for a shell, and runs what this one itself executes."""
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
@@ -313,6 +314,6 @@ class Starting(Files):
         if run.error:
             self._say(redirects.stderr, run.error)
 
+    @abstractmethod
     def _host_of(self, child: Child) -> Running:
         """Return what a script, a tool or a subshell that this one has started runs in."""
-        raise NotImplementedError
