@@ -207,3 +207,138 @@ def test_a_table_names_fields_that_there_are(tmp_path: Path) -> None:
         read_scenario(HEAD + rows, file=str(tmp_path / "s.yaml"))
     assert "jobs[0].becomes.time_limits: no field 'time_limits'" in str(told.value)
     assert "missing key: run" in str(told.value) or "`run`" in str(told.value)
+
+
+def read_by_script(tmp_path: Path, *fields: str, run_line: str, lua: str = "") -> list[str]:
+    """Return what a script reads, by expression, as one command comes by; `job` is job_desc."""
+    reads = "\n".join(f'  slurm.log_info("read %s", tostring({each}))' for each in fields)
+    (tmp_path / "reads.lua").write_text(
+        f"local function look(job, parts)\n{reads}\nend\n"
+        "function slurm_job_submit(job, parts, uid) if job.name ~= 'kept' then look(job, parts) end"
+        " return 0 end\n"
+        "function slurm_job_modify(job, rec, parts, uid) look(job, parts) return 0 end\n"
+    )
+    text = (
+        "slurm_conf: {JobSubmitPlugins: lua}\n"
+        f"lua: {{version: '5.4', slurm: '{lua or '22.05'}'}}\n"
+        "job_submit_lua: reads.lua\n"
+        "nodes: [{name: 'n[1-2]', cpus: 4, gres: 'gpu:a:4'}]\n"
+        "partitions: [{name: debug, nodes: 'n[1-2]', default: true}]\n"
+        "users: {alice: 1001}\n"
+        "timeline:\n"
+        '  - {at: 1s, as: alice, run: "sbatch -H -J kept --wrap true"}\n'
+        f'  - {{at: 2s, as: alice, run: "{run_line}"}}\n'
+    )
+    world = World(read_scenario(text, file=str(tmp_path / "s.yaml")))
+    world.trace.add_sink(world.events.append)
+    world.run()
+    said = [str(each.args.get("text")) for each in world.events if isinstance(each.args, dict)]
+    return [each.removeprefix("lua: read ") for each in said if each.startswith("lua: read ")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "node", "job", "task"),
+    [
+        ("--gres=gpu:2", "gpu:2", None, None),
+        ("--gpus-per-node=2", "gpu:2", None, None),
+        ("--gpus=2", None, "gpu:2", None),
+        ("--gpus=a:2", None, "gpu:a:2", None),
+        ("-n 2 --gpus-per-task=1", None, None, "gpu:1"),
+        ("", None, None, None),
+    ],
+)
+@pytest.mark.parametrize(("slurm", "sign"), [("22.05", "gres:"), ("24.05", "gres/")])
+def test_gpus_are_read_where_they_were_asked_for(
+    tmp_path: Path,
+    asked: str,
+    node: str | None,
+    job: str | None,
+    task: str | None,
+    slurm: str,
+    sign: str,
+) -> None:
+    """--gpus is of the job, --gpus-per-task of the task; neither is of each node to a script."""
+    read = read_by_script(
+        tmp_path,
+        *("job.tres_per_node", "job.gres", "job.tres_per_job", "job.tres_per_task"),
+        run_line=f"sbatch -N1 {asked} --wrap true",
+        lua=slurm,
+    )
+    wanted = [node, node, job, task]
+    assert read == [sign + each if each else "nil" for each in wanted]
+
+
+def test_gres_that_a_script_sets_leaves_the_gpus_of_the_job(tmp_path: Path) -> None:
+    """What is asked for in all stays, whatever each node is to have besides."""
+    read = read_by_script(
+        tmp_path,
+        "job.tres_per_job",
+        "(function() job.gres = '' return job.tres_per_node end)()",
+        "job.tres_per_job",
+        run_line="sbatch -N1 --gpus=2 --wrap true",
+    )
+    assert read == ["gres:gpu:2", "nil", "gres:gpu:2"]
+
+
+def test_the_environment_is_a_table_for_every_command(tmp_path: Path) -> None:
+    """Its names are nil for what is no batch job; it is not gone through, and nil is no value."""
+    fields = (
+        "type(job.environment)",
+        "job.environment.HOME",
+        "next(job.environment)",
+        "pcall(function() job.environment.HOME = nil end)",
+    )
+    assert read_by_script(tmp_path, *fields, run_line="srun -J x true") == [
+        *("table", "nil", "nil", "true"),
+    ]
+    batch = read_by_script(tmp_path, *fields, run_line="sbatch --wrap true")
+    assert batch == ["table", "/home/alice", "nil", "false"]
+
+
+def test_lists_that_are_empty_are_nil(tmp_path: Path) -> None:
+    """Argv of srun's allocation and the environment of spank plugins are no tables then."""
+    fields = ("job.argv", "job.argc", "job.spank_job_env", "job.spank_job_env_size")
+    read = read_by_script(tmp_path, *fields, run_line="scontrol update jobid=1 comment=x")
+    assert read == ["nil", "0.0", "nil", "0.0"]
+
+
+def test_a_change_reads_as_what_is_changed_alone(tmp_path: Path) -> None:
+    """Processors and directory, which every submission has, are not there."""
+    fields = ("job.min_cpus", "job.work_dir", "job.comment", "job.time_limit")
+    read = read_by_script(tmp_path, *fields, run_line="scontrol update jobid=1 comment=x")
+    assert read == ["4294967294.0", "nil", "x", "4294967294.0"]
+
+
+def test_fields_that_slurm_has_not_are_nil(tmp_path: Path) -> None:
+    """They exist in the request, but no script of any version reads them."""
+    names = ("profile", "plane_size", "submit_line", "core_spec", "kill_on_node_fail")
+    read = read_by_script(tmp_path, *(f"job.{each}" for each in names), run_line="sbatch --wrap x")
+    assert read == ["nil"] * len(names)
+
+
+def test_usual_memory_of_a_partition_is_of_a_cpu_or_of_a_node(tmp_path: Path) -> None:
+    """As megabytes, without the bit that tells the two apart; the other one is nil."""
+    (tmp_path / "reads.lua").write_text(
+        "function slurm_job_submit(job, parts, uid)\n"
+        "  for _, name in ipairs{'a', 'b', 'c'} do\n"
+        "    local part = parts[name]\n"
+        "    slurm.log_user('%s', name .. tostring(part.def_mem_per_cpu) .. ' '"
+        " .. tostring(part.def_mem_per_node))\n"
+        "  end\n"
+        "  return 0\nend\n"
+        "function slurm_job_modify() return 0 end\n"
+    )
+    text = (
+        "slurm_conf: {JobSubmitPlugins: lua}\n"
+        "job_submit_lua: reads.lua\n"
+        "nodes: [{name: n1, cpus: 4, memory_mb: 8000}]\n"
+        "partitions: [{name: a, nodes: n1, default: true, def_mem_per_cpu: 100},"
+        " {name: b, nodes: n1, def_mem_per_node: 200}, {name: c, nodes: n1}]\n"
+        "users: {alice: 1001}\n"
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch --wrap true,"
+        " stderr: [a100.0 nil, bnil 200.0, cnil 0.0]}\n"
+    )
+    world = World(read_scenario(text, file=str(tmp_path / "s.yaml")))
+    result = world.run()
+    assert [each.detail for each in result.expectations if not each.held] == []

@@ -54,44 +54,48 @@ _ELSEWHERE: Final[Mapping[str, Any]] = {
         (
             *("acctg_freq", "admin_comment", "assoc_comment", "batch_features", "clusters"),
             *("cpus_per_tres", "extra", "mail_user", "mcs_label", "mem_per_tres", "network"),
-            *("origin_cluster", "prefer", "req_context", "resv_port_cnt", "selinux_context"),
-            *("std_in", "tres_bind", "tres_freq", "tres_per_job", "tres_per_socket"),
-            *("tres_per_task", "x11_magic_cookie", "cluster_features", "submit_line"),
+            *("prefer", "req_context", "selinux_context", "std_in", "tres_bind", "tres_freq"),
+            *("tres_per_job", "tres_per_socket", "tres_per_task"),
         )
     ),
     **dict.fromkeys(
         (
             *("boards_per_node", "cores_per_socket", "ntasks_per_board", "ntasks_per_core"),
             *("ntasks_per_socket", "ntasks_per_gpu", "ntasks_per_tres", "reboot"),
-            *("sockets_per_board", "sockets_per_node", "threads_per_core", "core_spec"),
-            *("plane_size", "power_flags", "wait_all_nodes", "warn_flags"),
+            *("sockets_per_board", "sockets_per_node", "threads_per_core", "power_flags"),
         ),
         float(_NO_VAL16),
     ),
     **dict.fromkeys(
         (
             *("cpu_freq_gov", "cpu_freq_max", "cpu_freq_min", "delay_boot", "het_job_offset"),
-            *("max_cpus", "pack_job_offset", "profile", "req_switch", "site_factor"),
-            *("wait4switch", "kill_on_node_fail", "oom_kill_step"),
+            *("max_cpus", "pack_job_offset", "req_switch", "site_factor", "wait4switch"),
         ),
         float(NO_VAL),
     ),
     "contiguous": 0.0,
     "cron_job": False,
-    "group_number": float(NO_VAL),
     "mail_type": 0.0,
     "spank_job_env_size": 0.0,
 }
 """What simctl does not simulate: a script reads Slurm's default, and what it writes is kept."""
 
+_YOUNGER: Final = frozenset({"assoc_qos", "core_spec", "segment_size", "thread_spec"})
+"""What only Slurm after 24.05 has: nil unless a script sets it."""
+
 _READ_ONLY: Final = frozenset(
     {
         *("alloc_node", "argc", "argv", "boards_per_node", "cron_job", "default_account"),
         *("default_qos", "environment", "group_id", "network", "ntasks_per_board"),
-        *("ntasks_per_core", "het_job_offset", "pack_job_offset", "req_context", "immediate"),
+        *("ntasks_per_core", "het_job_offset", "pack_job_offset", "req_context", "assoc_comment"),
+        "assoc_qos",
         *("sockets_per_board", "spank_job_env", "spank_job_env_size", "user_id", "user_name"),
     }
 )
+
+
+_OF_SUBMISSIONS: Final[Mapping[str, Any]] = {"min_cpus": float(NO_VAL), "work_dir": None}
+"""What a submission always has, as a change reads it: nobody asked."""
 
 
 @attrs.define(eq=False)
@@ -106,6 +110,8 @@ class DescFields:
     account: str = ""
     """The user's usual account."""
 
+    modifies: bool = False
+
     others: dict[str, Any] = attrs.field(factory=dict)
     """What was written that simctl does not simulate."""
 
@@ -114,6 +120,8 @@ class DescFields:
         if name in self.others:
             return self.others[name]
         draft = self.draft
+        if self.modifies and name in _OF_SUBMISSIONS:
+            return _OF_SUBMISSIONS[name]
         if name in _TEXTS or name in _READ_ONLY_TEXTS:
             field = _TEXTS.get(name) or _READ_ONLY_TEXTS[name]
             return None if field in draft.filled else getattr(draft, field) or None
@@ -146,6 +154,9 @@ class DescFields:
                 return _WRITERS[name](self, number)
             field = _NUMBERS.get(name) or _SHORT[name]
             return self._set(field, NO_VAL if number in (_NO_VAL16, NO_VAL) else int(number))
+        if name in _YOUNGER:
+            self.others[name] = value
+            return None
         default = _ELSEWHERE[name]
         if default is None:
             text = _text(value)
@@ -183,14 +194,11 @@ class DescFields:
         return self.draft.environment.get(name)
 
     def set_environment(self, name: Any, value: Any) -> str | None:
-        """Set a variable of the job's environment, or take it away."""
+        """Set a variable of the job's environment; there is no way to take one away."""
         text = _text(value)
-        if value is None:
-            self.draft.environment.pop(str(name), None)
-        elif text is None:
+        if text is None:
             return _no("string", value)
-        else:
-            self.draft.environment[str(name)] = text
+        self.draft.environment[str(name)] = text
         return None
 
 
@@ -250,10 +258,29 @@ def _shared(fields: DescFields) -> float:
     return 1.0 if fields.draft.oversubscribe else float(_NO_VAL16)
 
 
+def _sign(fields: DescFields) -> str:
+    return "gres/" if fields.slurm >= "24.05" else "gres:"
+
+
 def _gres(fields: DescFields) -> str | None:
-    sign = "gres/" if fields.slurm >= "24.05" else "gres:"
-    texts = (f"{sign}{name}:{count}" for name, count in fields.draft.gres.items())
-    return ",".join(texts) or None
+    elsewhere = _asked_elsewhere(fields)
+    own = {name: n for name, n in fields.draft.gres.items() if name not in elsewhere}
+    return ",".join(f"{_sign(fields)}{name}:{n}" for name, n in own.items()) or None
+
+
+def _asked_elsewhere(fields: DescFields) -> frozenset[str]:
+    """Return the generic resources that are asked for in all, or for each task."""
+    draft = fields.draft
+    asked = (draft.tres_per_job, draft.tres_per_task)
+    return frozenset(each.rpartition(":")[0] for each in asked if each)
+
+
+def _of_gpus(field: str) -> Callable[[DescFields], str | None]:
+    def read(fields: DescFields) -> str | None:
+        asked = getattr(fields.draft, field)
+        return _sign(fields) + asked if asked else None
+
+    return read
 
 
 def _bitflags(fields: DescFields) -> float:
@@ -261,8 +288,8 @@ def _bitflags(fields: DescFields) -> float:
     return float(0 if wish == NO_VAL else _KILL_INV_DEP if wish else _NO_KILL_INV_DEP)
 
 
-def _argv(fields: DescFields) -> dict[int, str]:
-    return dict(enumerate(fields.draft.argv))
+def _argv(fields: DescFields) -> dict[int, str] | None:
+    return dict(enumerate(fields.draft.argv)) or None
 
 
 def _memory(unset: str, field: str) -> Callable[[DescFields], float | None]:
@@ -296,9 +323,11 @@ _READERS: Final[Mapping[str, Callable[[DescFields], Any]]] = {
     "pn_min_tmp_disk": lambda fields: float(fields.draft.tmp_disk_mb or NO_VAL),
     "req_nodes": lambda fields: compress(fields.draft.nodes) or None,
     "shared": _shared,
-    "spank_job_env": lambda _: {},
+    "spank_job_env": lambda _: None,
     "time_min": lambda fields: float(fields.draft.time_min_min or NO_VAL),
+    "tres_per_job": _of_gpus("tres_per_job"),
     "tres_per_node": _gres,
+    "tres_per_task": _of_gpus("tres_per_task"),
     "user_id": lambda fields: float(fields.draft.uid),
 }
 
@@ -307,6 +336,10 @@ def _put_shared(fields: DescFields, value: float) -> str | None:
     fields.draft.exclusive = not value  # type: ignore[misc] # a draft may be written
     fields.draft.oversubscribe = value == 1  # type: ignore[misc]
     return None
+
+
+def _put_immediate(fields: DescFields, value: float) -> str | None:
+    return fields._set("immediate", bool(value))
 
 
 def _put_memory(fields: DescFields, value: float) -> str | None:
@@ -329,7 +362,8 @@ def _put_nice(fields: DescFields, value: float) -> str | None:
 
 
 def _put_gres(fields: DescFields, value: str) -> str | None:
-    found: dict[str, int] = {}
+    elsewhere, had = _asked_elsewhere(fields), fields.draft.gres
+    found = {name: count for name, count in had.items() if name in elsewhere}
     for word in filter(None, map(str.strip, value.split(","))):
         bare = word.removeprefix("gres:").removeprefix("gres/")
         name, colon, last = bare.rpartition(":")
@@ -370,6 +404,7 @@ _WRITERS: Final[Mapping[str, Callable[[DescFields, Any], str | None]]] = {
     "end_time": _put_number("deadline_s"),
     "exc_nodes": _put_nodes("excluded"),
     "gres": _put_gres,
+    "immediate": _put_immediate,
     # Fewer cpus than tasks take mean nothing here: the tasks say how many there are.
     "min_cpus": lambda _fields, _value: None,
     "min_mem_per_cpu": _put_per_cpu,
@@ -405,6 +440,9 @@ FIELDS: Final[Mapping[str, str]] = {
 """Slurm's names of what a script may set, each with the field of a draft that holds it."""
 
 KNOWN: Final = frozenset(
-    {*_TEXTS, *_READ_ONLY_TEXTS, *_NUMBERS, *_SHORT, *_ELSEWHERE, *_READERS, "environment"}
+    {
+        *(*_TEXTS, *_READ_ONLY_TEXTS, *_NUMBERS, *_SHORT, *_ELSEWHERE, *_READERS, *_YOUNGER),
+        "environment",
+    }
 )
 """Every field that there is."""

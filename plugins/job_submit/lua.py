@@ -115,7 +115,7 @@ class JobSubmitLua(JobSubmitPlugin):
         self._told.clear()
         self._told_size = 0
         account = slurmctld.default_account(submit_uid)
-        fields = DescFields(job_desc, settings.slurm, account)
+        fields = DescFields(job_desc, settings.slurm, account, modifies=job is not None)
         arguments: list[Any] = [_record(state, fields)]
         if job is not None:
             arguments.append(state.record(slurmctld.job_fields(job.job_id).get, _read_only))
@@ -176,11 +176,23 @@ class _Snapshot:
 
 
 def _record(state: LuaState, fields: DescFields) -> Any:
-    environment = state.record(fields.environment, fields.set_environment)
+    def variable(name: Any) -> Any:
+        if not fields.draft.script:
+            log.info("job_desc->environment only accessible for batch jobs.")
+            return None
+        return fields.environment(name)
+
+    def set_variable(name: Any, value: Value) -> str | None:
+        if not fields.draft.script:
+            log.info("job_desc->environment only accessible for batch jobs.")
+            return None
+        return fields.set_environment(name, value)
+
+    environment = state.record(variable, set_variable)
 
     def get(name: Any) -> Any:
         if name == "environment":
-            return environment if fields.draft.script else None
+            return environment
         if not fields.knows(name):
             log.debug(f"job_desc has no field {name}")
         return fields.get(name)

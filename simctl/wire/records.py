@@ -53,6 +53,8 @@ class JobDesc:
     memory_per_node_mb: int = NO_VAL
     memory_per_cpu_mb: int = NO_VAL
     gres: Mapping[str, int] = attrs.field(factory=dict)
+    tres_per_job: str = ""  # gpus of the whole job, counted in gres as well: "gpu:2"
+    tres_per_task: str = ""
     features: str = ""
     licenses: str = ""
     comment: str = ""
@@ -114,7 +116,7 @@ class SubmittedJob(JobDesc):
 _GIVEN: Final = frozenset(
     {
         *("uid", "gid", "user", "job_id", "submit_dir", "submit_host", "submit_line", "argv"),
-        *("script_name", "distribution", "filled"),
+        *("script_name", "distribution", "filled", "tres_per_job", "tres_per_task"),
     }
 )
 """What a job_submit plugin may not set."""

@@ -35,7 +35,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
     user = acting_user(call, options)
     how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
     least, most, tasks = _size(call, options, how, batch=bool(more.get("script")))
-    gres = _gres(call, _with_gpus(call, options, least, most, tasks))
+    tres = _tres(call, options, least, most, tasks)
     deadline_s = _deadline_s(call, options, more.get("begin_s", 0))
     return JobDesc(
         name=options.get("job-name", name),
@@ -61,7 +61,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         min_cpus_per_node=options.get("mincpus", NO_VAL),
         memory_per_node_mb=options.get("mem", NO_VAL),
         memory_per_cpu_mb=options.get("mem-per-cpu", NO_VAL),
-        gres=gres,
+        **tres,
         features=options.get("constraint", ""),
         licenses=options.get("licenses", ""),
         comment=options.get("comment", ""),
@@ -168,6 +168,15 @@ def _resolved(call: CommandCall, options: Mapping[str, Any], path: str) -> str:
     return (
         resolve(path, resolve(options.get("chdir", call.work_dir), call.work_dir)) if path else ""
     )
+
+
+def _tres(
+    call: CommandCall, options: Mapping[str, Any], least: int, most: int, tasks: int
+) -> dict[str, Any]:
+    """Return the generic resources of each node, and the gpus as they were asked for."""
+    asked = {"tres_per_job": options.get("gpus"), "tres_per_task": options.get("gpus-per-task")}
+    texts = {name: f"{gpus[0]}:{gpus[1]}" for name, gpus in asked.items() if gpus is not None}
+    return {"gres": _gres(call, _with_gpus(call, options, least, most, tasks)), **texts}
 
 
 def _with_gpus(

@@ -14,13 +14,11 @@ _STATES: Final = {
     PartState.DRAIN: 2,
     PartState.INACTIVE: 0,
 }
-_MEM_PER_CPU: Final = 1 << 63
 
 
 def part_fields(ctld: Controller, part: PartRecord) -> dict[str, Any]:
     """Return the fields of a partition; numbers are floats, texts that are empty are left out."""
     time = NO_VAL if part.default_time_min == part.max_time_min else part.default_time_min
-    memory = float(part.def_mem_per_cpu_mb | _MEM_PER_CPU if part.def_mem_per_cpu_mb else 0)
     texts = {
         "name": part.name,
         "nodes": compress(node.name for node in part.nodes),
@@ -29,13 +27,11 @@ def part_fields(ctld: Controller, part: PartRecord) -> dict[str, Any]:
     }
     numbers = {
         "default_time": time,
-        "def_mem_per_cpu": part.def_mem_per_cpu_mb,
-        "def_mem_per_node": part.def_mem_per_node_mb,
+        **_memory(part),
         "flag_default": int(part.default),
         "flags": int(part.default),
         "max_cpus_per_node": 0xFFFFFFFF,
         "max_cpus_per_socket": 0xFFFFFFFF,
-        "max_mem_per_cpu": 0,
         "max_mem_per_node": 0,
         "max_nodes": part.max_nodes,
         "max_nodes_orig": part.max_nodes,
@@ -52,7 +48,14 @@ def part_fields(ctld: Controller, part: PartRecord) -> dict[str, Any]:
     }
     found: dict[str, Any] = {name: text for name, text in texts.items() if text}
     found |= {name: float(number) for name, number in numbers.items()}
-    return found | ({"def_mem_per_cpu": memory} if memory else {})
+    return found
+
+
+def _memory(part: PartRecord) -> dict[str, int]:
+    """Return the usual memory: of a cpu or of a node, never both."""
+    if part.def_mem_per_cpu_mb:
+        return {"def_mem_per_cpu": part.def_mem_per_cpu_mb}
+    return {"def_mem_per_node": part.def_mem_per_node_mb}
 
 
 def reservation_fields(ctld: Controller, found: ReservationRecord) -> dict[str, Any]:
@@ -70,6 +73,6 @@ def reservation_fields(ctld: Controller, found: ReservationRecord) -> dict[str, 
         "start_time": float(start_s),
         "end_time": float(end_s),
         "duration": float((end_s - start_s) // 60),
-        "full_nodes": 1.0,
-        "flags_set_node": float(bool(found.flags)),
+        "full_nodes": True,
+        "flags_set_node": bool(found.flags),
     }

@@ -79,17 +79,16 @@ TEXTS: Final = frozenset(
 BITS: Final = {
     16: frozenset(
         """
-        boards_per_node core_spec cores_per_socket cpus_per_task ntasks_per_board ntasks_per_core
-        ntasks_per_gpu ntasks_per_node ntasks_per_socket ntasks_per_tres plane_size pn_min_cpus
-        reboot requeue shared oversubscribe sockets_per_board sockets_per_node threads_per_core
-        wait_all_nodes
+        boards_per_node cores_per_socket cpus_per_task ntasks_per_board ntasks_per_core
+        ntasks_per_gpu ntasks_per_node ntasks_per_socket ntasks_per_tres pn_min_cpus reboot
+        requeue shared oversubscribe sockets_per_board sockets_per_node threads_per_core
         """.split()
     ),
     32: frozenset(
         """
-        cpu_freq_gov cpu_freq_max cpu_freq_min delay_boot het_job_offset kill_on_node_fail max_cpus
-        max_nodes min_nodes nice num_tasks pack_job_offset pn_min_tmp_disk priority profile
-        req_switch site_factor time_limit time_min wait4switch
+        cpu_freq_gov cpu_freq_max cpu_freq_min delay_boot het_job_offset max_cpus max_nodes
+        min_nodes nice num_tasks pack_job_offset pn_min_tmp_disk priority req_switch site_factor
+        time_limit time_min wait4switch
         """.split()
     ),
     64: frozenset({"pn_min_memory"}),
