@@ -67,6 +67,32 @@ def test_a_hold_takes_a_job_out_of_the_queue_and_others_pass() -> None:
     assert started(ran, 2) == -1
 
 
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ("-N4", "PartitionNodeLimit"),
+        ("-n1 -p short -t 10-0", "PartitionTimeLimit"),
+        ("-n1 --array=1-4%1", "JobArrayTaskLimit"),
+    ],
+)
+def test_a_hold_comes_before_all_else_that_a_job_waits_for(job: str, reason: str) -> None:
+    """As Slurm looks at a job's priority first: a person who releases it learns of the rest."""
+    shown = "squeue -h -t PD -o '%j %r' | stdout:"
+    ran = queued(
+        f"0s alice sbatch -J a {job} --wrap 'sleep 100'",
+        f"1s alice sbatch -J b -H {job} --wrap 'sleep 100'",
+        f"8s alice {shown} a {reason}",
+        f"8s alice {shown} b JobHeldUser",
+        "9s alice scontrol hold 1",
+        f"10s alice {shown} a JobHeldUser",
+        "11s alice scontrol release 1",
+        "11s alice scontrol release 2 3",
+        f"20s alice {shown} a {reason}",
+        f"20s alice {shown} b {reason}",
+    )
+    assert wrong(ran) == []
+
+
 # Dependencies.
 
 

@@ -151,12 +151,13 @@ def test_every_key_of_a_job_that_waits(change: str, text: str) -> None:
 
 def test_partitions_are_named_as_at_submission() -> None:
     """Each once, and at least one; the job can be held against them again later."""
-    refused, taken, there, changed, job = after(
+    refused, taken, there, changed, _, job = after(
         WAITS,
         "scontrol update jobid=1 partition=,",
         "scontrol update jobid=1 partition=long,,long,",
         "scontrol update jobid=1 nodelist=n4",
         "scontrol update partitionname=long nodes=n3",
+        "scontrol release 1",
         "scontrol show job 1",
     )
     assert "Invalid partition name" in refused.stderr

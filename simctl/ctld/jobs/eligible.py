@@ -83,13 +83,13 @@ def _is_killed(ctld: Controller, job: JobRecord) -> bool:
 
 def obstacle(ctld: Controller, job: JobRecord, dependency: Verdict) -> str:
     """Return why a job may not be looked at, or nothing."""
+    if not job.priority:
+        return job.hold_text or (Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN)
     if job.lasting_reason:
         return job.lasting_reason
     array = job.array
     if array is not None and 0 < array.limit <= array.running:
         return Reason.ARRAY_TASK_LIMIT
-    if not job.priority:
-        return job.hold_text or (Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN)
     if dependency.never:
         return Reason.DEPENDENCY_NEVER
     if not dependency.met:

@@ -332,7 +332,7 @@ async def _create(
     if request.reason == Reason.NONE and not fitting and ctld.site.conf.enforce_part_limits != "NO":
         await _refuse(ctld, check_job, about, ESLURM_TOO_MANY_REQUESTED_CPUS)
     job.fits(fitting, request.reason)
-    if job.lasting_reason:
+    if job.lasting_reason and job.priority:
         job.waits_for(job.lasting_reason)
     if kept:
         await _take_in(ctld, job)
