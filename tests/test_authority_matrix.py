@@ -220,6 +220,25 @@ def test_an_owner_releases_a_job_whose_reservation_is_over() -> None:
     assert all(each.held for each in ran.result.expectations)
 
 
+def test_what_an_operator_holds_stays_so_when_its_reservation_is_over() -> None:
+    """Its owner does not get a hold that the owner could release."""
+    ran = typed(
+        (
+            "{at: 0s, run: scontrol create reservation=r starttime=now duration=2 users=alice "
+            "nodes=n1}"
+        ),
+        "1s alice sbatch -t9 --reservation=r --wrap true",
+        "2s root scontrol hold 1",
+        "200s alice squeue -h -o %r | stdout: JobHeldAdmin",
+        "201s alice scontrol release 1 | exit: 1",
+        "202s root scontrol release 1",
+        cluster=CLUSTER,
+    )
+    # It asks for no reservation any more.
+    assert ran.job()[0] == "COMPLETED"
+    assert all(each.held for each in ran.result.expectations)
+
+
 @pytest.mark.parametrize("user", ["carol", "dave"])
 def test_operators_cancel_the_jobs_of_others(user: str) -> None:
     """As scancel's manual says."""

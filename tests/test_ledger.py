@@ -395,6 +395,46 @@ def test_a_hold_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rules(_run(text, "guide").broken) == {"told-update-is-kept"}
 
 
+RESERVED = CLUSTER.partition("timeline")[0] + (
+    "timeline:\n"
+    "  - {at: 0s, run: scontrol create reservation=r starttime=now duration=1 users=alice"
+    " nodes=n1}\n"
+    "  - {at: 1s, as: alice, run: sbatch -H -t5 --reservation=r --wrap true}\n"
+    "  - {at: 2s, as: alice, run: scontrol uhold 1}\n"
+    "  - {at: UPDATE, run: scontrol release 1}\n"
+    "  - {at: 90s, fault: {crash: slurmctld}}\n"
+    "  - {at: 91s, fault: {start: slurmctld}}\n"
+)
+"""A job is released; a minute after it came in its reservation is over, and it is held for that."""
+
+
+@pytest.mark.parametrize(
+    ("update", "lost", "found"),
+    [("59s", False, False), ("61s", False, False), ("61s", True, True)],
+)
+def test_the_end_of_its_reservation_holds_a_job_that_was_released(
+    update: str, lost: bool, found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hold is no loss of a release before it; a release after it is to be there."""
+    if lost:
+        saved_as("job_state", of(A_JOB, priority=0, state=PENDING))(monkeypatch)
+    ran = _run(RESERVED.replace("UPDATE", update).replace("-t5", "-t5 -b now+1hour"), "guide")
+    assert any(each.name == "reservation_over" for each in ran.events)
+    assert ("told-update-is-kept" in rules(ran.broken)) == found
+
+
+def test_a_release_that_is_lost_before_the_reservation_ends_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What ends the reservation afterwards excuses nothing."""
+    saved_as("job_state", of(A_JOB, priority=0))(monkeypatch)
+    ran = _run(
+        RESERVED.replace("UPDATE", "9s").replace("90s", "20s").replace("91s", "21s"), "guide"
+    )
+    assert any(each.name == "reservation_over" for each in ran.events)
+    assert rules(ran.broken) == {"told-update-is-kept"}
+
+
 def test_a_job_whose_id_was_given_again_has_been_forgotten() -> None:
     """It is made anew from its checkpoint, and slurmctld dies before it has told anybody."""
     text = CLUSTER.partition("timeline")[0] + (

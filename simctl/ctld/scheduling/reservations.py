@@ -220,4 +220,8 @@ async def due(ctld: Controller, record: ReservationRecord) -> None:
                 if job.queued:
                     queue.take_from_queue(job)
                 job.lose_reservation()
+                args = {"reservation": record.name}
+                ctld.site.trace.note(
+                    "log", "reservation_over", ctld.process, args=args, job=job.job_id
+                )
     ctld.request_pass()

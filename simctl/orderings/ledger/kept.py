@@ -127,7 +127,8 @@ def told_step_is_kept(run: Observed) -> Iterator[Finding]:
     "again: its time limit, name, partition, nice value, comment and priority (held or not)",
     key="a changed field of a job and a start of slurmctld",
     exceptions="a job whose state has changed since; the release of one that asks for burst "
-    f"buffers; a task of an array that was updated too; {_EXCEPTIONS}",
+    "buffers; a hold of one whose reservation has ended since (`reservation_over`); a task of an "
+    f"array that was updated too; {_EXCEPTIONS}",
     source=_SOURCE,
 )
 def told_update_is_kept(run: Observed) -> Iterator[Finding]:
@@ -165,12 +166,22 @@ def _field(
         # It is held, too, where its stage-in fails.
         return
     value = arg(there, field)
+    if field == "priority" and value == 0 and _has_lost_reservation(run, last, there):
+        return
     if any(_is_as_asked(field, each, value) for each in values):
         yield KEPT
     else:
         what = f"{field} was to be {values[0]}, and is {value}"
         answered = last.answered or last.receipt
         yield broken(f"job {there.job}", what, last.receipt, answered, start.death, there)
+
+
+def _has_lost_reservation(run: Observed, last: Asked, there: Event) -> bool:
+    """Return whether a job was held for the end of its reservation after a request."""
+    return any(
+        each.job == there.job and last.receipt.seq < each.seq < there.seq
+        for each in run.by_name.get("reservation_over", ())
+    )
 
 
 def _is_as_asked(field: str, asked_for: Any, value: Any) -> bool:

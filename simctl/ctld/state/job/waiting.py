@@ -127,10 +127,14 @@ class WaitingJob:
         self.special_exit = special_exit
 
     def lose_reservation(self) -> None:
-        """Hold the job, whose reservation is gone; its owner may release it to run without one."""
+        """Hold the job, whose reservation is gone; its owner may release it to run without one.
+
+        What an operator holds stays so.
+        """
         self.desc = attrs.evolve(self.desc, reservation="")
-        self._hold(Reason.RESERVATION_DELETED, by_user=False)
-        self.waits_for(Reason.RESERVATION_DELETED)
+        if self.priority or self.held_by_user:
+            self._hold(Reason.RESERVATION_DELETED, by_user=False)
+            self.waits_for(Reason.RESERVATION_DELETED)
 
     def _hold(self, text: str, *, by_user: bool) -> None:
         self.priority = 0
