@@ -4,6 +4,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import pytest
@@ -496,6 +498,53 @@ def test_a_buffer_that_a_plugin_failed_to_let_go_keeps_its_job(failing: bool) ->
     assert tried.broken == ()
     asked = [event.rc for event in tried.ran.events if event.name == "bb_p_job_test_stage_out"]
     assert (asked[-1] == 1) is not failing
+
+
+@pytest.mark.parametrize(
+    ("faults", "kept"),
+    [
+        (("20s, fault: {fail: bb_p_load_state}",), True),
+        (("20s, fault: {fail: bb_p_load_state, errno: EIO}",), True),
+        # It is read whole by the next.
+        (
+            (
+                "20s, fault: {fail: bb_p_load_state}",
+                "40s, fault: {restart: slurmctld, for: 1s}",
+            ),
+            False,
+        ),
+        # A pass may fail, and takes nothing away.
+        (("0.5s, fault: {fail: bb_p_load_state, errno: EIO}",), False),
+        ((), False),
+    ],
+)
+def test_a_plugin_that_has_not_read_its_state_keeps_the_jobs_that_have_buffers(
+    faults: tuple[str, ...], kept: bool
+) -> None:
+    """Whatever it answered as slurmctld last started; that excuses no other job."""
+    text = (
+        "slurm_conf: {BurstBufferType: burst_buffer/datawarp, MinJobAge: 5}\n"
+        + QUIET.partition("timeline")[0]
+        + "files:\n  bb.sh: |\n    #!/bin/sh\n    #DW jobdw capacity=1GiB\n    true\n"
+        + "timeline:\n"
+        + '  - {at: 1s, as: alice, run: "sbatch -b now+1hour bb.sh"}\n'
+        + '  - {at: 2s, as: alice, run: "sbatch --wrap hostname"}\n'
+        + "".join(f"  - {{at: {each}}}\n" for each in faults)
+        + "  - {at: 20s, fault: {restart: slurmctld, for: 1s}}\n"
+        + "  - {at: 60s, as: alice, run: scancel 1}\n"
+    )
+    world = World(read_scenario(text, file="s.yaml"))
+    world.trace.add_sink(world.events.append)
+    world.run()
+    rule = next(each for each in RULES if each.name == "records-go")
+    assert list(world.ctld.jobs) == ([1] if kept else [])
+    assert list(rule.check(AtRest(world))) == []
+    left: Any = [
+        SimpleNamespace(job_id=7, state="COMPLETED", bb_state="", burst_buffer="#DW swap 1GiB"),
+        SimpleNamespace(job_id=8, state="COMPLETED", bb_state="", burst_buffer=""),
+    ]
+    world.ctld.jobs |= {each.job_id: each for each in left}
+    assert len(list(rule.check(AtRest(world)))) == (1 if kept else 2)
 
 
 def test_modern_leaves_only_buffers_of_jobs_that_another_slurmctld_took_up() -> None:

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from simctl.kernel.events import Event
 from simctl.testing.swarm.rules import AtRest, rule
 from simctl.wire.states import JobBase
@@ -39,16 +41,17 @@ def jobs_end(run: AtRest) -> Iterator[str]:
     "records-go",
     says="no record of a job is left, nor anything that was kept for one",
     exceptions="jobs that a burst buffer plugin keeps in model modern, as real Slurm does; all "
-    "jobs where its bb_p_load_state has failed as slurmctld started; jobs of which a burst buffer "
-    "plugin has failed to let go, in bb_p_job_start_stage_out or bb_p_job_cancel",
+    "with burst buffers where its bb_p_load_state has failed as slurmctld last started; jobs of "
+    "which a burst buffer plugin has failed to let go, in bb_p_job_start_stage_out or "
+    "bb_p_job_cancel",
 )
 def records_go(run: AtRest) -> Iterator[str]:
     """Find records of jobs, and entries of slurmctld's tables, that nothing needs any more."""
     ctld = run.world.ctld
-    if run.has_failed("bb_p_load_state") and ctld.jobs:
-        return
     kept = set(ctld.bb.kept) if ctld.bb is not None and run.world.model == "modern" else set()
     kept |= _held_on_to(run.events)
+    if _has_not_loaded(run.events):
+        kept |= {job.job_id for job in ctld.jobs.values() if job.burst_buffer}
     for job in ctld.jobs.values():
         if job.job_id not in kept:
             yield f"job {job.job_id} is left: {job.state} {job.bb_state}".rstrip()
@@ -72,6 +75,19 @@ def records_go(run: AtRest) -> Iterator[str]:
             yield f"slurmctld's table {name} still has {left}"
     if ctld.arrays and not kept:
         yield f"slurmctld still knows the arrays {sorted(ctld.arrays)}"
+
+
+def _has_not_loaded(events: list[Event]) -> bool:
+    """Return whether a burst buffer plugin failed to read its state as slurmctld last started."""
+    last = {
+        event.plugin: event.rc
+        for event in events
+        if event.name == "bb_p_load_state"
+        and event.phase != "enter"
+        and event.args is not UNSET
+        and event.args["init_config"]
+    }
+    return any(rc != 0 for rc in last.values())
 
 
 def _held_on_to(events: list[Event]) -> set[int]:
