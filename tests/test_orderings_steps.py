@@ -4,6 +4,8 @@ from functools import cache
 
 import pytest
 
+from simctl.ctld.controller import Controller
+from simctl.ctld.scheduling import schedule
 from simctl.kernel.events import Event
 from simctl.orderings.checking import declared
 from simctl.testing import run_scenario
@@ -617,3 +619,67 @@ def test_a_node_that_dies_as_a_step_daemon_is_forked_breaks_nothing(
     found = run_scenario(text, model=model)
     assert found.trace.matching("exit daemon=slurmstepd rc=9")
     assert [each.rule.name for each in found.result.orderings.broken] == []
+
+
+FRAGMENTS = """\
+slurm_conf: {SwitchType: switch/elan, PreemptType: preempt/partition_prio, PreemptMode: MODE,
+  Epilog: /etc/epilog}
+nodes: [{name: "n[1-3]", cpus: 4}]
+partitions:
+  - {name: low, nodes: "n[1-2]", default: true}
+  - {name: high, nodes: "n[1-2]", priority_tier: 2}
+  - {name: other, nodes: n3}
+users: {alice: 1001}
+programs: {/etc/epilog: {runs: 20s}}
+timeline:
+  - {at: 0s, as: alice, run: "sbatch -N2 --wrap 'sleep 300'"}
+  - {at: 10s, as: alice, run: "sbatch -p high -N2 --wrap 'sleep 5'"}
+  - {at: 10s, as: alice, run: "sbatch -p other -N1 --wrap 'sleep 50'"}
+"""
+"""A pass has job 1 give way to job 2, and starts job 3 beside it."""
+
+FRAGMENT = "job 3 started while job 1 was completing"
+
+
+@pytest.mark.parametrize("mode", ["CANCEL", "REQUEUE"])
+def test_a_job_that_a_pass_preempts_is_no_fragment_to_that_pass(mode: str) -> None:
+    """The switch was asked before it began to complete."""
+    ran = run(FRAGMENTS.replace("MODE", mode), cluster="")
+    asked = ran.all("switch_p_no_frag")[1]
+    completes = next(e for e in ran.all("job_state", job=1) if "COMPLETING" in str(e.args))
+    assert asked.seq < completes.seq < ran.first("job_state", job=3, args_to="RUNNING")
+    assert told(ran) == {}
+
+
+@pytest.mark.parametrize("by", ["before", "client", "nobody"])
+def test_a_job_that_its_pass_has_not_preempted_is_a_fragment(by: str) -> None:
+    """It was completing when the switch was asked, or ended for something else after that."""
+    ran = run(FRAGMENTS.replace("MODE", "CANCEL"), cluster="")
+    ends = "job_state job=1 args.from=RUNNING"
+    request = ran.all("REQUEST_SUBMIT_BATCH_JOB", phase="receive")[1]
+    damage = {
+        "before": moved(ends, before="switch_p_no_frag", to=1),
+        "client": changed(ends, cause=request.seq),
+        "nobody": changed(ends, cause=None),
+    }[by]
+    assert told(ran, damage)["no-frag"] == FRAGMENT
+
+
+def test_a_switch_that_is_not_heeded_is_found_where_jobs_are_preempted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next pass starts a job while one that the pass before it has preempted completes."""
+    asks = schedule.held_by_fragmentation
+
+    async def unheeded(ctld: Controller) -> bool:
+        await asks(ctld)
+        return False
+
+    monkeypatch.setattr(schedule, "held_by_fragmentation", unheeded)
+    with pytest.raises(AssertionError, match=f"no-frag.*\n.*{FRAGMENT}"):
+        run(
+            FRAGMENTS.replace("MODE", "CANCEL").replace(
+                '10s, as: alice, run: "sbatch -p other', '11s, as: alice, run: "sbatch -p other'
+            ),
+            cluster="",
+        )

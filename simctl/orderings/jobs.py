@@ -59,19 +59,27 @@ def no_frag(run: Observed) -> Iterator[Finding]:
             completing.pop(event.job, None)
         started = before.startswith("PENDING") and after.startswith("RUNNING")
         if started and answer is not None and (answer.rc is True or failed(answer)):
-            # What a pass itself ends by preemption has begun to complete after it has asked.
-            asked = (answer.seq, answer.time_us)
             young = [
                 each
                 for each in completing.values()
                 if each.time_us + span_us >= answer.time_us
-                and (each.seq < asked[0] or each.time_us > asked[1])
+                and not _is_ended_by_pass(run, each, answer)
             ]
             if young:
                 what = f"job {event.job} started while job {young[0].job} was completing"
                 yield broken(f"start of job {event.job}", what, answer, event)
             else:
                 yield KEPT
+
+
+def _is_ended_by_pass(run: Observed, change: Event, answer: Event) -> bool:
+    """Return whether the pass that had an answer has itself let a job complete, by preemption."""
+    cause: Event | None = change
+    while cause is not None and cause.seq > answer.seq:
+        if cause.pid != answer.pid or cause.phase == "receive":
+            return False
+        cause = run.at(cause.cause) if cause.cause is not UNSET else None
+    return cause is answer
 
 
 @rule(
