@@ -57,6 +57,30 @@ def test_a_run_does_not_wait_for_a_node_that_still_ends_the_last_one() -> None:
     assert again.seq < over.seq < gone.seq
 
 
+@BOTH
+@pytest.mark.parametrize("again", [True, False])
+def test_whoever_waits_for_a_slurmctld_that_gives_up_learns_of_its_end(
+    again: bool, model: str
+) -> None:
+    """Its connections break, as those of one that is killed: nobody waits for ever."""
+    ran = run(
+        timeline(
+            "0 sbatch -N1 --wrap 'srun sleep 20'",
+            "10 {hang: switch_p_build_jobinfo, for: 60s}",
+            "10 {fail: slurm_ckpt_alloc_job step=2.0}",
+            "11 sbatch -N1 --wrap 'srun true'",
+            *["500 {start: slurmctld}"] * again,
+        ),
+        model=model,
+    )
+    lost = {arg(each, "rpc") for each in ran.all("undeliverable", args_to="slurmctld")}
+    assert "REQUEST_STEP_COMPLETE" in lost
+    assert not [each for each in ran.result.stalled if "waits for a message" in each]
+    assert bool(ran.result.stalled) is not again
+    if again:
+        assert states(ran) == {1: "COMPLETED", 2: "COMPLETED"}
+
+
 def test_modern_forgets_what_it_has_not_saved_when_it_gives_up_as_well() -> None:
     """A job is PENDING again that was RUNNING; rule 48 knows of a death without a signal, too."""
     ran = run(

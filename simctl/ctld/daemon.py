@@ -426,7 +426,7 @@ class Slurmctld(Controller):
                 if thread is not kernel.current and not thread.of_plugin:
                     kernel.kill(thread)
         if status:
-            self.mailbox.abandon(self._unanswered(), breaks=again)
+            self.mailbox.abandon(self._unanswered(), breaks=True)
             self.be_gone(status)
         else:
             self.be_gone(status)
