@@ -45,7 +45,7 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
   end
   if name == "b7" then
     if job_desc.tres_per_node ~= nil and job_desc.time_limit > 700 then
-      job_desc.comment = undefined_name .. "x" --@ lua-error
+      job_desc.comment = undefined_name .. "x" --@ undefined-name
     end
   end
   return slurm.SUCCESS

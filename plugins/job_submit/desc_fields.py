@@ -333,6 +333,8 @@ _READERS: Final[Mapping[str, Callable[[DescFields], Any]]] = {
 
 
 def _put_shared(fields: DescFields, value: float) -> str | None:
+    if value not in (0, 1, _NO_VAL16):
+        fields.others["shared"] = fields.others["oversubscribe"] = float(value)
     fields.draft.exclusive = not value  # type: ignore[misc] # a draft may be written
     fields.draft.oversubscribe = value == 1  # type: ignore[misc]
     return None
@@ -355,6 +357,12 @@ def _put_memory(fields: DescFields, value: float) -> str | None:
 
 def _put_per_cpu(fields: DescFields, value: float) -> str | None:
     return fields._set("memory_per_cpu_mb", int(value)) or fields._set("memory_per_node_mb", NO_VAL)
+
+
+def _put_min_cpus(fields: DescFields, value: float) -> None:
+    """Keep cpus beyond those of the tasks, which say here how many there are."""
+    if value > _min_cpus(fields):
+        fields.others["min_cpus"] = value
 
 
 def _put_nice(fields: DescFields, value: float) -> str | None:
@@ -405,8 +413,7 @@ _WRITERS: Final[Mapping[str, Callable[[DescFields, Any], str | None]]] = {
     "exc_nodes": _put_nodes("excluded"),
     "gres": _put_gres,
     "immediate": _put_immediate,
-    # Fewer cpus than tasks take mean nothing here: the tasks say how many there are.
-    "min_cpus": lambda _fields, _value: None,
+    "min_cpus": _put_min_cpus,
     "min_mem_per_cpu": _put_per_cpu,
     "min_mem_per_node": _put_memory,
     "nice": _put_nice,

@@ -118,9 +118,11 @@ class JobSubmitLua(JobSubmitPlugin):
         fields = DescFields(job_desc, settings.slurm, account, modifies=job is not None)
         arguments: list[Any] = [_record(state, fields)]
         if job is not None:
-            arguments.append(state.record(slurmctld.job_fields(job.job_id).get, _read_only))
+            arguments.append(state.record(slurmctld.job_fields(job.job_id).get))
         parts = slurmctld.partitions(submit_uid)
-        arguments.append(state.value({name: dict(part) for name, part in parts.items()}))
+        arguments.append(
+            state.value({name: state.record(part.get) for name, part in parts.items()})
+        )
         self._fill_tables(state)
         why = ""
         try:
@@ -148,12 +150,17 @@ class JobSubmitLua(JobSubmitPlugin):
         """Let slurm.jobs and slurm.reservations be up to date, if the script looks at them."""
         if "jobs" in self._text and self._snapshot.is_old(state):
             jobs = {
-                str(job.job_id): state.record(slurmctld.job_fields(job.job_id).get, _read_only)
+                str(job.job_id): state.record(slurmctld.job_fields(job.job_id).get)
                 for job in slurmctld.jobs()
             }
             state.set_global("slurm", "jobs", jobs)
         if "reservations" in self._text:
-            state.set_global("slurm", "reservations", slurmctld.reservations())
+            resvs = slurmctld.reservations()
+            state.set_global(
+                "slurm",
+                "reservations",
+                {name: state.record(resv.get) for name, resv in resvs.items()},
+            )
 
 
 class _Snapshot:
@@ -204,11 +211,6 @@ def _record(state: LuaState, fields: DescFields) -> Any:
         return fields.put(name, value)
 
     return state.record(get, put)
-
-
-def _read_only(name: Any, _value: Value) -> str | None:
-    log.error(f"a job's record is read-only: {name} stays")
-    return None
 
 
 def _code(values: tuple[Value, ...]) -> int:

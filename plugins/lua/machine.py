@@ -276,9 +276,9 @@ class Machine:
         if self.printed is not None:
             self.printed(where, held.encode("latin-1").decode(errors="replace"))
 
-    def user(self, held: str) -> None:
-        """Tell the user something."""
-        if self.told is not None:
+    def user(self, held: str | None) -> None:
+        """Tell the user something, if it is a text."""
+        if self.told is not None and held is not None:
             self.told(held.encode("latin-1").decode(errors="replace"))
 
     def stdin(self) -> str:
@@ -287,8 +287,12 @@ class Machine:
 
     @staticmethod
     def minutes(text: str) -> int:
-        """Return the minutes that a time limit stands for, as Slurm reads it."""
-        return minutes(text)
+        """Return the minutes that a time limit stands for; a signed number, as Slurm's is.
+
+        So no time is -2, and no limit -1: neither is slurm.NO_VAL or slurm.INFINITE.
+        """
+        found = minutes(text)
+        return found if found < 1 << 31 else found - (1 << 32)
 
 
 _TIME: Final = re.compile(

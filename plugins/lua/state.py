@@ -201,17 +201,18 @@ class LuaState:
         """Return a table whose fields are read and written on this side.
 
         What *get* returns is handed over as `value` does; *put* returns why a value cannot be, and
-        raises nothing.
+        raises nothing. Without it what a script sets stays in the table, and goes with it.
         """
 
         def read(key: Any) -> Any:
             return self.value(get(text_of(key) if isinstance(key, str) else key))
 
         def write(key: Any, value: Any) -> Any:
-            wrong = put(_plain_key(key), self._told(value)) if put is not None else "read-only"
+            assert put is not None
+            wrong = put(_plain_key(key), self._told(value))
             return octets(wrong) if wrong else None
 
-        return self._record(read, write)
+        return self._record(read, write if put is not None else None)
 
     def value(self, value: Any) -> Any:
         """Return a value for Lua: a text, a number, a truth, nothing, or a table of these."""

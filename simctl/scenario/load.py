@@ -382,9 +382,10 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         options=values["options"],
         lua=values["lua"],
         lua_scripts={
-            f"{kind}.lua": values[f"{kind}_lua"]
+            name: text
             for kind in SCRIPTS
             if f"{kind}_lua" in values.places
+            for name, text in values[f"{kind}_lua"].items()
         },
         nodes=values["nodes"],
         partitions=values["partitions"],

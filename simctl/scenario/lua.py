@@ -1,6 +1,8 @@
 """Read what a scenario says of Lua: the scripts of the site, and under what they run."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from simctl.files import read_script
@@ -65,16 +67,43 @@ LUA: Final[Record[LuaSpec]] = Record(
 )
 
 
+_WANTS: Final = re.compile(
+    r"""\brequire\s*\(?\s*["']([\w.-]+)["']|\b(?:dofile|loadfile)\s*\(?\s*["']/etc/slurm/([^"']+)["']"""
+)
+_MOST_MODULES: Final = 50
+
+
+def modules_beside(script: Path, text: str) -> dict[str, str]:
+    """Return the modules of a site's script that lie in its folder, by their place in /etc/slurm.
+
+    They are those that it, or one of them, names in a `require` or a `dofile` of /etc/slurm.
+    """
+    found: dict[str, str] = {}
+    texts = [text]
+    while texts and len(found) < _MOST_MODULES:
+        for module, place in _WANTS.findall(texts.pop()):
+            name = place or f"{module.replace('.', '/')}.lua"
+            path = script.parent / name
+            if name not in found and ".." not in path.parts and path.is_file():
+                try:
+                    found[name] = read_script(str(path))
+                except OSError:
+                    # The script says itself what it misses.
+                    continue
+                texts.append(found[name])
+    return found
+
+
 class ScriptShape:
     """The path of a Lua script on the real disk, from the folder of the scenario on."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
 
-    def read(self, value: Value, reading: Reading) -> str:
-        """Return the text of the script."""
-        _, text = read_named(value, reading, f"{self._kind}.lua", read_script)
-        return text
+    def read(self, value: Value, reading: Reading) -> dict[str, str]:
+        """Return the text of the script, and of the modules beside it, by name."""
+        path, text = read_named(value, reading, f"{self._kind}.lua", read_script)
+        return {**modules_beside(Path(path), text), f"{self._kind}.lua": text}
 
     def schema(self) -> dict[str, Any]:
         """Return a text."""

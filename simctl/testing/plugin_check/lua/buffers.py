@@ -179,7 +179,8 @@ class BufferCheck:
         self.trials += 1
         text = _scenario(self.source, lives, self._played, lua=lua, slurm=slurm)
         scenario = read_scenario(text, file="trial")
-        scenario = attrs.evolve(scenario, lua_scripts={"burst_buffer.lua": self._text})
+        scripts = {**self.source.modules, "burst_buffer.lua": self._text}
+        scenario = attrs.evolve(scenario, lua_scripts=scripts)
         events: list[Event] = []
         until_us = (_FIRST_S + _APART_S * (len(lives) + 1)) * SECOND
         world = World(scenario, model="modern", orderings=False, until_us=until_us)

@@ -6,6 +6,7 @@ from typing import Final
 
 from simctl.files import read_script
 from simctl.plugins.lua.state import LuaMissingError, require_lua
+from simctl.scenario.lua import modules_beside
 from simctl.scenario.model import Scenario
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import named
@@ -16,7 +17,7 @@ from simctl.testing.plugin_check.lua.marks import reached
 from simctl.testing.plugin_check.lua.report import ScriptReport, Unreached
 from simctl.testing.plugin_check.lua.source import Source
 from simctl.testing.plugin_check.lua.static import findings
-from simctl.testing.plugin_check.lua.submissions import CLI_FILTER, JOB_SUBMIT, all_reached
+from simctl.testing.plugin_check.lua.submissions import CLI_FILTER, JOB_SUBMIT
 from simctl.testing.plugin_check.lua.submit_check import SubmitCheck
 
 LUAS: Final = ("5.1", "5.4")
@@ -46,7 +47,8 @@ def check_script(
         require_lua()
     except LuaMissingError as error:
         raise InputError(f"{path}: {error}") from error
-    source = Source(Path(path).name, _text(path))
+    text = _text(path)
+    source = Source(Path(path).name, text, modules_beside(Path(path), text))
     kind = _kind_of(source, path)
     found = Found(source.name)
     versions, notes = versions_of(source, kind, slurms)
@@ -64,7 +66,7 @@ def check_script(
         shown_to = JOB_SUBMIT if kind == "job_submit" else CLI_FILTER
         check = SubmitCheck(source, found, under_luas, versions, kind=shown_to)
         main, under = check.run()
-        seen, driven, treated = all_reached(main), check.driven(main), check.treated(main)
+        seen, driven, treated = check.reached, check.driven(main), check.treated(main)
         trials, looked = check.trials, [check.look_at(run) for run in runs]
         notes = [*notes, *check.notes]
     seen = seen.union(*looked)
@@ -123,8 +125,9 @@ def versions_of(
     notes = []
     if kind == "burst_buffer":
         versions = list(_of_buffers(source))
+    set_here = {use.field for use in source.uses if use.owner == "slurm" and use.set}
     for use in source.uses:
-        if use.owner != "slurm" or use.guarded:
+        if use.owner != "slurm" or use.guarded or use.field in set_here:
             continue
         having = [each for each in versions if use.field in named.offered(kind, each)]
         if having and len(having) < len(versions):

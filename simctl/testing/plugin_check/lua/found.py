@@ -8,7 +8,9 @@ from simctl.testing.plugin_check.lua.rules import (
     FILTER_ERROR,
     LUA_ERROR,
     LUA_VERSION,
+    OLD_INTERFACE,
     STAGE_ERROR,
+    UNDEFINED,
     UNKNOWN_CONSTANT,
 )
 from simctl.testing.plugin_check.mistakes import RULES, Mistake
@@ -81,7 +83,11 @@ class Found:
         others = self._entries.values()
         if entry.rule in (LUA_ERROR, STAGE_ERROR, FILTER_ERROR):
             return any(
-                each.line == entry.line and each.rule in (UNKNOWN_CONSTANT, LUA_VERSION)
+                each.rule == OLD_INTERFACE
+                or (
+                    each.line == entry.line
+                    and each.rule in (UNKNOWN_CONSTANT, UNDEFINED, LUA_VERSION)
+                )
                 for each in others
             )
         return False

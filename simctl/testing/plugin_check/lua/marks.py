@@ -8,8 +8,11 @@ from simctl.kernel.events import Event
 from simctl.testing.plugin_check.lua.source import MARK
 
 _MARKED: Final = re.compile(rf"(?:lua: )?{MARK} (\d+)")
-_PLACE: Final = re.compile(r"^(?:/etc/slurm/[\w.]+\.lua:(?:\d+:)? )+")
-_AT: Final = re.compile(r"\.lua:(\d+):")
+_SCRIPTS: Final = "(?:job_submit|burst_buffer|cli_filter)"
+"""Whose lines count: an error in a module keeps its place in its text."""
+
+_PLACE: Final = re.compile(rf"^(?:/etc/slurm/{_SCRIPTS}\.lua:(?:\d+:)? )+")
+_AT: Final = re.compile(rf"{_SCRIPTS}\.lua:(\d+):")
 
 
 def text_of(event: Event) -> str:

@@ -65,6 +65,25 @@ UNKNOWN_CONSTANT: Final = rule(
     cost="it is nil: as a return value it counts as 0, as a function it raises",
     remedy="use a name that is in the table `slurm` of your version",
 )
+UNDEFINED: Final = rule(
+    "undefined-name",
+    rank=0,
+    cost="it is nil: it equals nothing, and calling, joining or adding it is a Lua error",
+    remedy="mend its name, pass it as a parameter, or set it first",
+)
+OLD_INTERFACE: Final = rule(
+    "old-interface",
+    rank=0,
+    cost=f"every look at a job is a Lua error: {LETS_IN}",
+    remedy="delete the calls of setmetatable with such functions: job_desc, job_rec and the "
+    "partitions in part_list, a table by name, are read and written as they are",
+)
+LOST_ARGUMENT: Final = rule(
+    "lost-argument",
+    rank=1,
+    cost="the text is told without its arguments, or an argument instead of the text",
+    remedy="slurm.log_user(format, ...) and slurm.log_error(format, ...) put arguments into a text",
+)
 READ_ONLY: Final = rule(
     "read-only-field",
     rank=1,

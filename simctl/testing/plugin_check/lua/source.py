@@ -1,7 +1,7 @@
 """Read a Lua script: its blocks, and what of Slurm it uses."""
 
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import ClassVar, Final
 
 import attrs
 
@@ -80,9 +80,13 @@ class Comparison:
 class Source:
     """A script, read once."""
 
-    def __init__(self, name: str, text: str) -> None:
+    LET_PASS: ClassVar = "simctl-let-pass"
+    """The name of a job that a marked slurm_job_submit lets pass at once."""
+
+    def __init__(self, name: str, text: str, modules: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.text = text
+        self.modules = modules or {}
         self.tokens = tokens(text)
         self.functions: list[Function] = []
         self.blocks: list[Block] = []
@@ -143,11 +147,18 @@ class Source:
         pieces.append(marks + head)
         for block in sorted(self.blocks, key=lambda each: each.start):
             pieces.append(self.text[at : block.start])
-            anew = ", true" if block.kind == "function" and block.function in entries else ""
-            pieces.append(f" simctl_mark({block.number}{anew}); ")
+            is_entry = block.kind == "function" and block.function in entries
+            pieces.append(self._passing(block.function) if is_entry else "")
+            pieces.append(f" simctl_mark({block.number}{', true' if is_entry else ''}); ")
             at = block.start
         pieces.append(self.text[at:])
         return "".join(pieces)
+
+    def _passing(self, name: str) -> str:
+        found = self.function(name)
+        if name != "slurm_job_submit" or found is None or not found.parameters:
+            return ""
+        return f" if {found.parameters[0]}.name == '{self.LET_PASS}' then return 0 end"
 
     def _read(self) -> None:
         """Find functions and blocks; a script that does not parse yields what comes before."""

@@ -7,6 +7,7 @@ import attrs
 
 from simctl.testing.plugin_check.lua import named, rules
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
+from simctl.testing.plugin_check.lua.scopes import undefined
 from simctl.testing.plugin_check.lua.source import Comparison, Function, Source, Use
 from simctl.testing.plugin_check.lua.tokens import Token
 
@@ -95,11 +96,13 @@ def findings(source: Source, kind: str, versions: Collection[str]) -> Iterator[F
     names = names_of(source, kind)
     yield from _unknown_names(source, kind, versions)
     yield from _unknown_fields(source, names)
+    yield from _undefined(source)
     if kind == "job_submit":
         for use in source.uses:
             if use.owner in names.desc:
                 yield from _compared(source, use)
         yield from _uids(source, names)
+        yield from _last_alone(source)
     if kind == "burst_buffer":
         yield from _text_arguments(source)
         yield from _lost_globals(source)
@@ -115,7 +118,7 @@ def _unknown_names(source: Source, kind: str, versions: Collection[str]) -> Iter
         lacking = [each for each in versions if use.field not in named.offered(kind, each)]
         if lacking:
             where = "" if len(lacking) == len(versions) else f" in Slurm {', '.join(lacking)}"
-            close = _close(use.field, named.offered(kind, max(versions)))
+            close = "" if where else _close(use.field, named.offered(kind, max(versions)))
             yield Finding(
                 rule=rules.UNKNOWN_CONSTANT,
                 line=use.line,
@@ -139,15 +142,76 @@ def _unknown_fields(source: Source, names: Names) -> Iterator[Finding]:
         ("job_info", names.info, named.JOB_INFO),
     )
     for what, owners, known in groups:
+        told: set[str] = set()
         for use in source.uses:
             is_one = use.owner in owners or f"{use.owner} {use.function}" in owners
-            if is_one and use.field not in known and not use.call:
+            if (
+                is_one
+                and use.field not in known | told
+                and not (use.call or has_other(source, use, known))
+            ):
+                told.add(use.field)
                 yield Finding(
                     rule=rules.UNKNOWN_FIELD,
                     line=use.line,
                     what=f"{what} has no field {use.field}{_close(use.field, known)}",
                     function=use.function,
                 )
+
+
+def has_other(source: Source, use: Use, known: Collection[str]) -> bool:
+    """Return whether ``or`` joins a field with a known one of the record: of some other version."""
+    words = [each.text for each in source.tokens]
+    after, before = words[use.at + 1 : use.at + 5], words[max(0, use.at - 6) : use.at - 2]
+    return (after[:3] == ["or", use.owner, "."] and after[3:] != [] and after[3] in known) or (
+        before[:2] == [use.owner, "."] and before[3:] == ["or"] and before[2] in known
+    )
+
+
+_OLD: Final = frozenset(
+    "_get_job_field _set_job_field _get_job_rec_field _get_job_req_field _set_job_req_field "
+    "_get_part_rec_field".split()
+)
+"""What scripts had to fetch fields with, before records became tables of their own."""
+
+
+def _undefined(source: Source) -> Iterator[Finding]:
+    """Yield names that are nil, and once that a script is of an old Slurm."""
+    defined = {each.name for each in source.functions}
+    old = [each for each in source.tokens if each.text in _OLD - defined]
+    if old:
+        what = f"calls {old[0].text}, as scripts of an old Slurm had to; there is no such function"
+        yield Finding(
+            rule=rules.OLD_INTERFACE,
+            line=old[0].line,
+            what=what,
+            function=source.function_at(old[0].line),
+        )
+    for name, line, function in undefined(source):
+        if name not in _OLD:
+            what = f"{name} is set nowhere that {function or 'the main chunk'} sees"
+            yield Finding(rule=rules.UNDEFINED, line=line, what=what, function=function)
+
+
+def _last_alone(source: Source) -> Iterator[Finding]:
+    """Yield calls with several arguments of what takes the last of them for its text."""
+    words = source.tokens
+    for use in source.uses:
+        if use.owner != "slurm" or use.field not in ("user_msg", "error"):
+            continue
+        depth = commas = 0
+        for word in words[use.at + 1 :]:
+            depth += (word.text in ("(", "{", "[")) - (word.text in (")", "}", "]"))
+            commas += depth == 1 and word.text == "," and word.kind == "sign"
+            if depth <= 0:
+                break
+        if commas:
+            yield Finding(
+                rule=rules.LOST_ARGUMENT,
+                line=use.line,
+                what=f"slurm.{use.field} tells the last of its arguments alone",
+                function=use.function,
+            )
 
 
 def _compared(source: Source, use: Use) -> Iterator[Finding]:
@@ -171,7 +235,12 @@ def _compared(source: Source, use: Use) -> Iterator[Finding]:
             what = f"{field} has {bits} bits: it is {want} if nobody asked, never {each.other}"
         elif field in named.NUMBERS and isinstance(each.value, str):
             rule, what = rules.NEVER_EQUAL, f"{field} is a number, compared with {each.other}"
-        elif bits and _asks_nil(each) and not _knows_no_val(source, field):
+        elif (
+            bits
+            and _asks_nil(each)
+            and not _knows_no_val(source, field)
+            and not _or_larger(source, use, each)
+        ):
             asked = "taken as a truth" if not each.sign else "compared with nil"
             rule, what = rules.NEVER_NIL, f"{field} is never nil, and is {asked}"
         if rule:
@@ -184,6 +253,14 @@ def _number(comparison: Comparison) -> float:
 
 def _asks_nil(comparison: Comparison) -> bool:
     return not comparison.sign or comparison.other == "nil"
+
+
+def _or_larger(source: Source, use: Use, comparison: Comparison) -> bool:
+    """Return whether a condition goes on as ``== nil or FIELD >``, which NO_VAL fulfils as well."""
+    if comparison.sign != "==":
+        return False
+    words = [each.text for each in source.tokens[use.at + 3 : use.at + 12] if each.text not in "()"]
+    return words[:4] == ["or", use.owner, ".", use.field] and words[4:5] in ([">"], [">="])
 
 
 def _all_of(source: Source, field: str) -> Iterator[Comparison]:

@@ -12,6 +12,7 @@ from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.testing.plugin_check.lua import zoo
 from simctl.testing.plugin_check.lua.given import GivenRun
+from simctl.testing.plugin_check.lua.lines import lacking
 from simctl.testing.plugin_check.lua.marks import reached, text_of
 from simctl.testing.plugin_check.lua.named import required
 from simctl.testing.plugin_check.lua.source import Source
@@ -89,6 +90,11 @@ class Drive:
     """What would have ended or stopped slurmctld."""
 
     @property
+    def lacking(self) -> tuple[str, ...]:
+        """Return the programs that the script ran and the cluster has not."""
+        return lacking((*self.loading, *(line for each in self.rulings for line in each.commands)))
+
+    @property
     def endless(self) -> bool:
         """Return whether a call would never have come to an end."""
         return any(_HUNG in each for each in self.complaints)
@@ -153,7 +159,8 @@ class Submissions:
         first = zoo.HELD if held else ()
         every = [*first, *jobs]
         scenario = read_scenario(self._scenario(every, lua=lua, slurm=slurm), file="trial")
-        scenario = attrs.evolve(scenario, lua_scripts={f"{self.kind.name}.lua": self._text})
+        scripts = {**self.source.modules, f"{self.kind.name}.lua": self._text}
+        scenario = attrs.evolve(scenario, lua_scripts=scripts)
         events: list[Event] = []
         world = World(
             scenario,
@@ -310,8 +317,8 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
     jobs = list(zoo.ZOO)
     jobs += [attrs.evolve(jobs[0], name=f"a job of {each}", user=each) for each in others]
     taken = any(ruling.asked and ruling.exit == 0 for ruling in first.rulings)
-    if taken and submissions.kind is JOB_SUBMIT:
-        jobs += zoo.changes(1)
+    if submissions.kind is JOB_SUBMIT:
+        jobs = [*(() if taken else (zoo.LET_PASS,)), *jobs, *zoo.changes(1)]
     wished = zoo.wishes(source)
     surest = [wish for wish in wished if wish.weight == 0]
     jobs += _new(zoo.mutants((zoo.ZOO[0],), surest), jobs)[:_ROUND]
@@ -363,4 +370,4 @@ def all_reached(drive: Drive) -> frozenset[int]:
 def _bases(drive: Drive) -> list[Job]:
     """Return a job for each way through the script."""
     found = {ruling.path: ruling.job for ruling in drive.rulings[len(zoo.HELD) :]}
-    return [job for job in found.values() if not job.change][-8:]
+    return [job for job in found.values() if not job.change and job != zoo.LET_PASS][-8:]

@@ -18,6 +18,7 @@ from simctl.testing.plugin_check.lua.marks import line_of, shown_error
 from simctl.testing.plugin_check.lua.named import JOB_DESC, LATER_OPTIONS
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
+from simctl.testing.plugin_check.lua.static import has_other
 from simctl.testing.plugin_check.lua.submissions import (
     JOB_SUBMIT,
     Drive,
@@ -28,8 +29,9 @@ from simctl.testing.plugin_check.lua.submissions import (
     explore,
     of_given,
 )
-from simctl.testing.plugin_check.lua.zoo import Job
+from simctl.testing.plugin_check.lua.zoo import LET_PASS, Job
 from simctl.wire import errno
+from simctl.wire.hostlist import compress
 from simctl.wire.ids import NO_VAL, SECOND
 
 _LACKS: Final = re.compile(r"missing required function ([\w, ]+)")
@@ -54,6 +56,8 @@ class SubmitCheck:
     trials: int = 0
     notes: list[str] = attrs.field(factory=list)
     kind: Kind = JOB_SUBMIT
+    reached: frozenset[int] = frozenset()
+    """The blocks that were reached under some version."""
 
     def run(self) -> tuple[Drive, tuple[str, ...]]:
         """Drive the script under each Lua and Slurm; return the main drive, and where it was run.
@@ -76,7 +80,13 @@ class SubmitCheck:
                 self._loads_not(drive)
             else:
                 drives.append(drive)
+        if main.lacking:
+            self.notes.append(
+                f"{', '.join(main.lacking)}: the trial clusters have no such program, and it ends "
+                "with 127; describe it in a scenario, given by --scenario"
+            )
         for drive in drives:
+            self.reached |= all_reached(drive)
             self._judge(drive)
         for drive in drives[1:]:
             self._apart(main, drive)
@@ -231,7 +241,10 @@ class SubmitCheck:
         what = f"{does} job_desc.{field}, which " + (
             "a script cannot change" if rule == rules.READ_ONLY else "is no field"
         )
-        lines = [use.line for use in self.source.uses if use.field == field]
+        uses = [use for use in self.source.uses if use.field == field]
+        if does == "reads" and any(has_other(self.source, use, JOB_DESC) for use in uses):
+            return
+        lines = [use.line for use in uses]
         if rule == rules.READ_ONLY:
             lines = [use.line for use in self.source.uses if use.field == field and use.set]
         if not self.found.told(rule, field):
@@ -287,7 +300,7 @@ class SubmitCheck:
                 ruling=shown(ruling),
             )
             for ruling in main.rulings
-            if ruling.asked
+            if ruling.asked and ruling.job != LET_PASS
         )
 
     def driven(self, main: Drive) -> tuple[str, ...]:
@@ -353,4 +366,6 @@ def _value(value: Any) -> str:
         return "not set"
     if value is None or value in ("", [], {}):
         return "nothing"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return compress(value)
     return str(value) if not isinstance(value, str) else value

@@ -81,6 +81,9 @@ HELD: Final = (
 )
 """What the zoo begins with: changes are tried on the first of them that is taken in."""
 
+LET_PASS: Final = _job("held for changes", f"-J {Source.LET_PASS}", "-H")
+"""A job that no script is shown: changes are tried on it where all of HELD are refused."""
+
 ZOO: Final = (
     _job("a usual batch job", *_USUAL),
     _job("a job without any option"),
@@ -205,6 +208,7 @@ _USUALLY: Final = {
     "gres": ("--gres", "gpu:2"),
     "qos": ("-q", "high"),
     "reservation": ("--reservation", "maint"),
+    "tres_per_job": ("--gpus", "2"),
     "tres_per_node": ("--gres", "gpu:2"),
 }
 """What is asked for where a script looks whether a field is there."""
@@ -215,7 +219,7 @@ _NUMERIC: Final = frozenset(
     pn_min_memory min_mem_per_node min_mem_per_cpu pn_min_cpus time_min nice
     """.split()
 )
-_NAMES: Final = ("partition", "account", "qos", "features", "reservation", "name")
+_NAMES: Final = ("partition", "account", "qos", "features", "reservation", "name", "comment")
 
 
 @attrs.frozen
@@ -313,6 +317,9 @@ def _anywhere(source: Source) -> Iterator[Wish]:
         if field in fields:
             for text in dict.fromkeys(texts):
                 yield from _for(field, text, 3)
+    if "licenses" in fields:
+        for text in dict.fromkeys(texts):
+            yield Wish("-L", f"{text}:2", 3)
     if fields & {"gres", "tres_per_node", "tres_per_job", "tres_per_task"}:
         for number in dict.fromkeys(numbers):
             for count in (int(number or 0), int(number or 0) + 1):

@@ -1,0 +1,154 @@
+"""`simctl plugins check`: names that nothing sets, old interfaces, and scripts that refuse all."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.testing.plugin_check.lua.check import check_script
+from simctl.testing.plugin_check.lua.report import ScriptReport
+from simctl.testing.plugin_check.lua.scopes import undefined
+from simctl.testing.plugin_check.lua.source import Source
+
+pytest.importorskip("lupa")
+
+BOTH = """\
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  {}
+  return 0
+end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  {}
+  return 0
+end
+"""
+
+
+def check(tmp_path: Path, submit: str, modify: str = "", head: str = "") -> ScriptReport:
+    """Check a script with lines in both functions, under one Lua and one Slurm."""
+    path = tmp_path / "job_submit.lua"
+    path.write_text(head + BOTH.format(submit, modify))
+    return check_script(str(path), luas=("5.4",), slurms=("22.05",))
+
+
+def blamed(report: ScriptReport) -> list[tuple[str, str]]:
+    """Return rules and places of what was found."""
+    return [(each.rule, each.where.removeprefix("job_submit.lua:")) for each in report.mistakes]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("local function f(a) return a + b end", ["b"]),
+        ("local function f(a) return a end\nlocal function g() return a end", ["a"]),
+        ("local function f() local a = 1 return function() return a end end", []),
+        ("local function f() for i = 1, 2 do g(i) end end\nfunction g() return i end", ["i"]),
+        ("for key, value in pairs({}) do print(key, value, values) end", ["values"]),
+        ("local t = {name = 1, other = 2}\nprint(t.name, name)", ["name"]),
+        ("t = {}\nfunction t.f() return t end\nfunction t:g() return self.f, u end", ["u"]),
+        ("local a <const>, b <close> = 1, nil\nprint(a, b)", []),
+        ("a, b = 1, 2\nlocal function f() return a, b end", []),
+        ("goto done\n::done::", []),
+        ("if jit then print(jit) end\nif bit ~= nil then print(bit) end", []),
+        ("unpack = unpack or table.unpack\nlocal x = type(ngx) == 'nil' and 1", []),
+        ("if user == 0 then return end", ["user"]),
+        ("local cfg = dofile('/etc/slurm/cfg.lua')\nprint(set_there)", []),
+        ("require 'site'\nprint(set_there)", []),
+        ("require 'posix'\nprint(posix.getpid(), other)", ["other"]),
+        ("local s = [[ text ]] -- comment\nprint(s, 'b')", []),
+    ],
+)
+def test_a_name_that_nothing_sets_is_found_in_its_function(text: str, names: list[str]) -> None:
+    """Parameters and locals are of their function; what a script asks about is no slip."""
+    assert [name for name, _, _ in undefined(Source("x.lua", text))] == names
+
+
+def test_an_undefined_name_is_told_once_and_not_as_its_error(tmp_path: Path) -> None:
+    """It is the cause; the Lua error on its line follows from it."""
+    modify = "if submit_uid ~= 0 then slurm.log_info('by ' .. submit_uid) end"
+    report = check(tmp_path, "", modify)
+    assert blamed(report) == [("undefined-name", "6")]
+    assert "submit_uid is set nowhere that slurm_job_modify sees" in report.mistakes[0].what
+
+
+def test_a_script_of_an_old_slurm_is_told_so(tmp_path: Path) -> None:
+    """It fetches fields by functions that are gone: one mistake, whatever it breaks."""
+    head = """\
+meta = {
+  __index = function(t, key) return _get_job_req_field(t.ptr, key) end,
+  __newindex = function(t, key, value) return _set_job_req_field(t.ptr, key, value) end,
+}
+"""
+    report = check(
+        tmp_path,
+        "setmetatable(job_desc, meta) if job_desc.account == nil then return 1 end",
+        head=head,
+    )
+    assert blamed(report) == [("old-interface", "2")]
+    assert all("Lua error" in each.ruling for each in report.treated if "scontrol" not in each.name)
+    own = "function _get_job_req_field(t, key) return nil end\n"
+    assert blamed(check(tmp_path, "local x = _get_job_req_field(job_desc, 'x')", head=own)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("slurm.user_msg('of %s', submit_uid)", True),
+        ("slurm.error('of %s', 1)", True),
+        ("slurm.user_msg(string.format('of %s, %s', submit_uid, 2))", False),
+        ("slurm.user_msg('a, b')", False),
+        ("slurm.user_msg(({1, 2})[1] .. 'x')", False),
+        ("slurm.log_user('of %s', submit_uid)", False),
+    ],
+)
+def test_arguments_that_are_lost_are_found(tmp_path: Path, line: str, found: bool) -> None:
+    """user_msg and error take one text."""
+    assert blamed(check(tmp_path, line)) == ([("lost-argument", "2")] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("local out = job_desc.stdout or job_desc.std_out or job_desc.standard_output", []),
+        ("local out = job_desc.stdout or 'none'", ["unknown-field"]),
+        ("if job_desc.gpus then return job_desc.gpus end", ["unknown-field"]),
+        ("if job_desc.max_nodes == nil or job_desc.max_nodes > 9 then return 1 end", []),
+        ("if job_desc.max_nodes == nil or (job_desc.max_nodes >= 9) then return 1 end", []),
+        (
+            "if job_desc.max_nodes ~= nil and job_desc.max_nodes > 9 then return 1 end",
+            ["never-nil"],
+        ),
+        ("if job_desc.max_nodes == nil or job_desc.max_nodes < 2 then return 1 end", ["never-nil"]),
+    ],
+)
+def test_what_comes_to_the_same_is_no_mistake(tmp_path: Path, line: str, rules: list[str]) -> None:
+    """A name of another version beside today's, and nil beside a size that NO_VAL exceeds."""
+    assert [rule for rule, _ in blamed(check(tmp_path, line))] == rules
+
+
+def test_changes_are_tried_where_every_job_is_refused(tmp_path: Path) -> None:
+    """The job that they are made on is never shown to the script."""
+    report = check(tmp_path, "if job_desc.name ~= nil then return 2045 end", "do return 'done' end")
+    assert blamed(report) == [("no-number", "5")]
+    assert report.driven == ("slurm_job_submit", "slurm_job_modify")
+    assert not [each for each in report.treated if "let-pass" in each.command]
+    assert not report.unreached
+
+
+def test_programs_that_a_trial_has_not_are_named(tmp_path: Path) -> None:
+    """Who reads that all jobs are refused reads why."""
+    line = "local f = io.popen('/opt/site/ask ' .. submit_uid) local ok = f:close() if not ok then"
+    report = check(tmp_path, f"{line} return slurm.ERROR end")
+    (note,) = report.notes
+    assert note.startswith("/opt/site/ask: the trial clusters have no such program")
+    assert check(tmp_path, "local f = io.popen('id -un') f:close()").notes == ()
+
+
+def test_modules_beside_a_script_are_used_and_keep_their_lines(tmp_path: Path) -> None:
+    """A mistake in one is told with its own place."""
+    (tmp_path / "rules.lua").write_text(
+        "local m = {}\nfunction m.ask(desc) return desc.comment .. 'x' end\nreturn m\n"
+    )
+    report = check(tmp_path, "require('rules').ask(job_desc)")
+    (mistake,) = report.mistakes
+    assert (mistake.rule, mistake.where) == ("lua-error", "job_submit.lua")
+    assert "/etc/slurm/rules.lua:2: attempt to concatenate a nil value" in mistake.what
