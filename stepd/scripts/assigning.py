@@ -6,6 +6,7 @@ import attrs
 
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.expand import expand_text, expand_word
+from simctl.stepd.scripts.printing import single_quoted
 from simctl.stepd.scripts.state import CommandError, ShellState
 from simctl.stepd.scripts.tree import Assignment
 from simctl.stepd.scripts.variables import ReadonlyError, Variable
@@ -28,6 +29,16 @@ class Declared:
         """Return it as a word of a command."""
         place = "" if self.subscript is None else f"[{self.subscript}]"
         return f"{self.name}{place}{'+' * self.append}={self.text or ''}"
+
+    @property
+    def shown(self) -> str:
+        """The assignment of an array as ``set -x`` shows it."""
+        texts = [
+            ("" if key is None else f"[{single_quoted(key)}]=") + single_quoted(text)
+            for key, texts in self.elements or ()
+            for text in texts
+        ]
+        return f"{self}({' '.join(texts)})"
 
 
 async def declared(assignment: Assignment, state: ShellState) -> Declared:

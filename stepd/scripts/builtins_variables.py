@@ -93,14 +93,17 @@ def _set_attributes(
     variable: Variable, given: Declared, wanted: _Wanted, *, is_local: bool
 ) -> None:
     kinds = ("indexed", "associative")
-    is_array = isinstance(variable.value, dict)
+    is_array = isinstance(variable.value, dict) or variable.keyed or variable.indexed
     if is_array and ("a" if variable.keyed else "A") in wanted.on:
         has, asked = kinds[variable.keyed], kinds[not variable.keyed]
         raise CommandError(f"{given.name}: cannot convert {has} to {asked} array")
+    if is_array and {*"aA"} & {*wanted.off}:
+        raise CommandError(f"{given.name}: cannot destroy array variables in this way")
     if "A" in wanted.on and not variable.keyed:
         variable.keyed = True
         if isinstance(variable.value, str):
             variable.value = None if is_local else {"0": variable.value}
+    variable.indexed = variable.indexed or ("a" in wanted.on and not variable.keyed)
     if ("a" in wanted.on or given.elements is not None) and isinstance(variable.value, str):
         variable.value = {0: variable.value}
     variable.integer = ("i" in wanted.on) or (variable.integer and "i" not in wanted.off)
@@ -193,7 +196,7 @@ async def _print(shell: Shell, names: list[str], streams: Redirects, only: str =
 
 def _shown(name: str, variable: Variable) -> str:
     """Return one line of ``declare -p``."""
-    is_array = isinstance(variable.value, dict)
+    is_array = isinstance(variable.value, dict) or variable.indexed
     letters = "A" if variable.keyed else "a" if is_array else ""
     letters += "i" * variable.integer + variable.case.replace("u", "")
     letters += "r" * variable.readonly + "u" * (variable.case == "u") + "x" * variable.exported

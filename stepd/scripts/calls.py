@@ -9,7 +9,7 @@ from simctl.stepd.scripts.builtins import BUILTIN_COMMANDS
 from simctl.stepd.scripts.compounds import Compounds
 from simctl.stepd.scripts.expand import expand_word
 from simctl.stepd.scripts.host import Redirects
-from simctl.stepd.scripts.processes import changes_nothing
+from simctl.stepd.scripts.processes import changes_nothing, last_of
 from simctl.stepd.scripts.progress import BOUNDS, ENDING, SKIPPING
 from simctl.stepd.scripts.redirect import RedirectionError, open_files, parts_of
 from simctl.stepd.scripts.state import (
@@ -48,6 +48,8 @@ class Calls(Compounds):
             words = await self._arguments(command.words)
             if not words:
                 await self._assign(command.assignments)
+            elif command is self._last and str(words[0]) in state.functions:
+                self._last = last_of((state.functions[str(words[0])].body,))
             streams = await self._opened(command, words)
             for number, end in state.opened[opened:]:
                 streams = streams.put(number, end)
@@ -128,10 +130,13 @@ class Calls(Compounds):
         state = self.state
         for assignment in assignments:
             begin_array(assignment, state)
+            shown, sign = assignment.shown, "+" * assignment.append + "="
+            if assignment.elements is not None:
+                await self._show_text(f"{assignment.name}{sign}({shown})")
             given = await declared(assignment, state)
-            if state.options.get("x") and given.text is not None:
-                place = f"{given}"[: -len(given.text)] if given.text else f"{given}"
-                await self._show((given.text,), before=place)
+            if given.text is not None:
+                place = "" if assignment.subscript is None else f"[{shown}]"
+                await self._show((given.text,), before=f"{assignment.name}{place}{sign}")
             await assign(given, state)
 
     async def _perform(
@@ -142,7 +147,10 @@ class Calls(Compounds):
         texts = [str(word) for word in words]
         state.last_argument = texts[-1]
         if state.options.get("x"):
-            await self._show(texts)
+            for word in words:
+                if isinstance(word, Declared) and word.elements is not None:
+                    await self._show_text(word.shown)
+            await self._show([_named(word) for word in words])
             for word in words if texts[0] in ("export", "readonly") else ():
                 if isinstance(word, Declared) and word.text is not None:
                     await self._show((word.text,), before=f"{word.name}=")
@@ -225,3 +233,9 @@ class Calls(Compounds):
             self._depth -= _WEIGHT_OF_TEXT
             state.shown_level -= 1
             state.streams = kept
+
+
+def _named(word: str | Declared) -> str:
+    """Return a word as ``set -x`` shows it: an array, which is shown before, by its name."""
+    is_array = isinstance(word, Declared) and word.elements is not None
+    return word.name if isinstance(word, Declared) and is_array else str(word)

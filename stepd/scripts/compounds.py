@@ -107,6 +107,7 @@ class Compounds(Processes):
         async def goes_on() -> bool:
             if not left:
                 return False
+            await self._show_text(f"for {command.name} in {command.shown}")
             state.assign(command.name, left.pop())
             return True
 
@@ -134,8 +135,9 @@ class Compounds(Processes):
 
     async def _value(self, parts: tuple[Part, ...]) -> int:
         """Return the value of an expression; none at all counts as 1."""
-        text = await expand_text(parts, self.state)
-        return self.state.calculate(text) if text.strip() else 1
+        text = (await expand_text(parts, self.state)).lstrip() or "1"
+        await self._show_text(f"(( {text} ))")
+        return self.state.calculate(text)
 
     async def _loop(
         self, goes_on: Callable[[], Awaitable[bool]], body: tuple[Command, ...], *, tested: bool
@@ -165,6 +167,7 @@ class Compounds(Processes):
         """Run the branch whose pattern fits a word."""
         state = self.state
         state.line = command.line
+        await self._show_text(f"case {command.shown} in")
         text = await expand_text(command.word.parts, state)
         extended = bool(state.options.get("extglob"))
         status, runs = 0, False
@@ -188,7 +191,10 @@ class Compounds(Processes):
     async def _double_bracket(self, command: DoubleBracket, tested: bool) -> None:
         """Judge ``[[ … ]]``."""
         self.state.line = command.line
-        await self._end_command(await judge(command.test, self.state), tested=tested)
+        await self._end_command(await judge(command.test, self.state, self._show_test), tested=tested)
+
+    async def _show_test(self, text: str) -> None:
+        await self._show_text(f"[[ {text} ]]")
 
     async def _calculate(self, command: Calculate, tested: bool) -> None:
         """Judge ``(( … ))``."""
@@ -196,6 +202,7 @@ class Compounds(Processes):
         state.line = command.line
         try:
             text = await expand_text(command.parts, state)
+            await self._show_text(f"(( {text} ))")
             status = 0 if state.calculate(text) else 1
         except (ArithmeticMistake, ReadonlyError) as error:
             await state.complain(f"((: {error}")

@@ -66,13 +66,16 @@ class DoubleBrackets(SimpleCommands):
             self.cut_short, self.at = True, self._end
             self._ahead.clear()
         try:
-            if self._take("!"):
+            negated = False
+            while self._take("!"):
+                negated = not negated
+            if negated:
                 return Joined(operator="!", conditions=(self._single(opener),))
             if self._take("("):
                 test = self._joined("||", opener)
                 if not self._take(")") and not self.cut_short:
                     self._unexpected(opener)
-                return test
+                return Joined(operator="&&", conditions=(test,))
             return self._condition(opener)
         finally:
             self._levels -= 1

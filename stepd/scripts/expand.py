@@ -251,7 +251,9 @@ async def _text_of(part: Part, state: ShellState) -> str:
         case Text():
             return part.text
         case Arithmetic():
-            return str(state.calculate(await expand_text(part.parts, state)))
+            value = state.calculate(await expand_text(part.parts, state))
+            await state.tell()
+            return str(value)
         case Substitution():
             return await state.capture(part)
         case Parameter():

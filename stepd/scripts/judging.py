@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.expand import expand_pattern, expand_regular, expand_text
@@ -10,9 +11,10 @@ from simctl.stepd.scripts.file_tests import judge_unary
 from simctl.stepd.scripts.patterns import fits
 from simctl.stepd.scripts.regular import RegularMistake, regular
 from simctl.stepd.scripts.state import ShellState
-from simctl.stepd.scripts.tree import Condition, Joined, Test, Word
+from simctl.stepd.scripts.tree import Condition, Joined, Test
 
 _MISUSED = 2
+_EMPTY = "''"
 _COMPARED: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda left, right: left == right,
     "-ne": lambda left, right: left != right,
@@ -23,53 +25,69 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-async def judge(test: Test, state: ShellState) -> int:
+Show: TypeAlias = Callable[[str], Awaitable[None]]
+"""Shows a test that is about to be judged, if ``set -x`` asks for it."""
+
+
+async def judge(test: Test, state: ShellState, show: Show) -> int:
     """Return the status of tests: 0 they hold, 1 they do not, 2 they make no sense."""
     try:
-        return 0 if await _holds(test, state) else 1
+        return 0 if await _holds(test, state, show) else 1
     except (ArithmeticMistake, RegularMistake) as error:
         await state.complain(f"[[: {error}")
         return _MISUSED if isinstance(error, RegularMistake) else 1
 
 
-async def _holds(test: Test, state: ShellState) -> bool:
+async def _holds(test: Test, state: ShellState, show: Show) -> bool:
     if isinstance(test, Condition):
-        return await _condition(test, state)
-    return await _joined(test, state)
-
-
-async def _joined(test: Joined, state: ShellState) -> bool:
+        return await _condition(test, state, show)
     if test.operator == "!":
-        return not await _holds(test.conditions[0], state)
+        return not await _holds(test.conditions[0], state, _inverted(test, show))
     for each in test.conditions:
-        if await _holds(each, state) == (test.operator == "||"):
+        if await _holds(each, state, show) == (test.operator == "||"):
             return test.operator == "||"
     return test.operator == "&&"
 
 
-async def _condition(test: Condition, state: ShellState) -> bool:
+def _inverted(test: Joined, show: Show) -> Show:
+    """Return what shows the test behind a ``!``; one in parentheses is shown without it."""
+
+    async def show_inverted(text: str) -> None:
+        await show(f"! {text}")
+
+    return show_inverted if isinstance(test.conditions[0], Condition) else show
+
+
+async def _condition(test: Condition, state: ShellState, show: Show) -> bool:
     first = await expand_text(test.operands[0].parts, state)
-    if not test.operator:
-        return first != ""
     if len(test.operands) == 1:
-        return judge_unary(test.operator, first, state)
-    return await _binary(test.operator, first, test.operands[1], state)
+        operator = test.operator or "-n"
+        await show(f"{operator} {first or _EMPTY}")
+        return judge_unary(operator, first, state)
+    right = test.operands[1].parts
+    if test.operator in ("==", "=", "!="):
+        text = await expand_pattern(right, state)
+    elif test.operator == "=~":
+        text = await expand_regular(right, state)
+    else:
+        text = await expand_text(right, state)
+    await show(f"{first or _EMPTY} {test.operator} {text or _EMPTY}")
+    return _compare(test.operator, first, text, state)
 
 
-async def _binary(operator: str, left: str, right: Word, state: ShellState) -> bool:
+def _compare(operator: str, left: str, right: str, state: ShellState) -> bool:
     if operator in ("==", "=", "!="):
-        return fits(left, await expand_pattern(right.parts, state)) == (operator != "!=")
+        return fits(left, right) == (operator != "!=")
     if operator == "=~":
-        return await _matches(left, right, state)
-    text = await expand_text(right.parts, state)
+        return _matches(left, right, state)
     if operator in ("<", ">"):
-        return left < text if operator == "<" else left > text
-    return _COMPARED[operator](state.calculate(left), state.calculate(text))
+        return left < right if operator == "<" else left > right
+    return _COMPARED[operator](state.calculate(left), state.calculate(right))
 
 
-async def _matches(left: str, right: Word, state: ShellState) -> bool:
+def _matches(left: str, right: str, state: ShellState) -> bool:
     """Match a regular expression; BASH_REMATCH then holds what its parentheses fit."""
-    found = regular(await expand_regular(right.parts, state), extended=True).search(left)
+    found = regular(right, extended=True).search(left)
     state.variables.unset("BASH_REMATCH")
     variable = state.variables.make("BASH_REMATCH")
     variable.value = {**dict(enumerate(found.texts if found is not None else ()))}

@@ -360,13 +360,16 @@ class _Parser(DoubleBrackets):
         self._open.append("done")
         name = self._loop_name()
         words: list[Word] = [Word(line=line, column=1, parts=(_ARGUMENTS,))]
+        shown = ['"$@"']
         self._skip_newlines()
         if self._take("in"):
-            words.clear()
-            while self._peek().kind == "word":
+            words, shown = [], []
+            while (ahead := self._peek()).kind == "word":
                 words += self._braces(self._next().word)
+                shown.append(self.written(ahead.at))
         self._take(";")
-        return For(line=line, name=name, words=tuple(words), body=self._loop_body(token))
+        body = self._loop_body(token)
+        return For(line=line, name=name, words=tuple(words), body=body, shown=" ".join(shown))
 
     def _loop_body(self, token: Token) -> tuple[Command, ...]:
         """Read ``do … done``, or the ``{ … }`` that bash takes in its place."""
@@ -449,11 +452,12 @@ class _Parser(DoubleBrackets):
     def _case(self, token: Token) -> Command:
         """Read ``case word in pattern) … ;; esac``."""
         line = self.line(token.at)
-        word = self._peek().word
-        if self._peek().kind == "word":
+        subject = self._peek()
+        if subject.kind == "word":
             self._next()
         else:
             self.note(token.at, "`case` needs a word here")
+        shown = self.written(subject.at)
         self._skip_newlines()
         if not self._take("in"):
             self._miss("in", token)
@@ -469,7 +473,7 @@ class _Parser(DoubleBrackets):
                 break
             clauses.append(clause)
         self._finish("esac", token)
-        return Case(line=line, word=word, clauses=tuple(clauses))
+        return Case(line=line, word=subject.word, clauses=tuple(clauses), shown=shown)
 
     def _clause(self, opener: Token) -> Clause | None:
         """Read the patterns of one branch and its commands."""

@@ -54,7 +54,7 @@ class PatternTooHeavyError(ValueError):
 
 def escaped(text: str) -> str:
     """Return *text* as a pattern that it alone fits."""
-    return re.sub(r"([*?\[\]\\@!+()|-])", r"\\\1", text)
+    return re.sub("(.)", r"\\\1", text, flags=re.DOTALL)
 
 
 def plain(pattern: str) -> str:

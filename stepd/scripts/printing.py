@@ -203,20 +203,25 @@ class _Pass:
         return float(match[0]) if match else 0.0
 
 
+def single_quoted(word: str) -> str:
+    """Quote *word* whatever it is."""
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
 def quoted(word: str) -> str:
     """Quote *word* as ``set -x`` shows it."""
     if _PLAIN_WORD.fullmatch(word):
         return word
     if _CONTROL.search(word) and not _META.search(word):
         return _ansi(word)
-    return "'" + word.replace("'", "'\\''") + "'"
+    return single_quoted(word)
 
 
 def quoted_for_reuse(word: str) -> str:
     """Quote *word* as ``${NAME@Q}`` does."""
     if _CONTROL.search(word):
         return _ansi(word)
-    return "'" + word.replace("'", "'\\''") + "'"
+    return single_quoted(word)
 
 
 def backslashed(word: str) -> str:

@@ -25,6 +25,8 @@ from simctl.stepd.scripts.tree import (
     Assignment,
     Background,
     Command,
+    Group,
+    Line,
     Not,
     Parameter,
     Part,
@@ -35,6 +37,7 @@ from simctl.stepd.scripts.tree import (
     Subshell,
     Substitution,
     Text,
+    Time,
     ToFile,
     Word,
 )
@@ -181,6 +184,7 @@ class Processes(Progress):
         redirections: tuple[Redirection, ...] = (),
         background: bool = False,
         knows_jobs: bool = False,
+        reads: bool = False,
     ) -> int:
         """Start a subshell that runs *commands*, and return its pid.
 
@@ -198,7 +202,7 @@ class Processes(Progress):
         if not substitutes and not knows_jobs:
             # `jobs` in a substitution or a pipe tells of this shell's, and in other subshells not.
             kept.jobs = []
-        kept.shown_level += substitutes
+        kept.shown_level += substitutes or reads
         if background:
             kept.traps[SIGINT] = ("", ())
         if substitutes and not state.options.get("inherit_errexit"):
@@ -207,6 +211,7 @@ class Processes(Progress):
         async def body(host: ShellHost) -> int:
             child = type(self)(self.script, host, max_turns=self.max_turns)
             child._turns = self._turns
+            child._last = None if substitutes or reads else last_of(commands)
             child.tested = tested
             child.state = kept
             kept.host = host
@@ -301,7 +306,7 @@ class Processes(Progress):
         reads = part.process == "<"
         source, sink = self.host.pipe(keeps="r" if reads else "w")
         own, theirs = (source, sink) if reads else (sink, source)
-        self.fork(part.commands, state.streams.put(1 if reads else 0, theirs), tested=False)
+        self.fork(part.commands, state.streams.put(1 if reads else 0, theirs), tested=False, reads=True)
         number = min((each for each, _ in state.opened), default=_FIRST_SUBSTITUTED + 1) - 1
         state.opened.append((number, own))
         return f"/dev/fd/{number}"
@@ -319,6 +324,14 @@ def _body(command: Command) -> tuple[Command, ...]:
 
 def _words(command: Simple) -> tuple[Word, ...]:
     return tuple(word for word in command.words if isinstance(word, Word))
+
+
+def last_of(commands: tuple[Command, ...]) -> Command | None:
+    """Return the command that commands end with, whatever they hold."""
+    last = commands[-1] if commands else None
+    while isinstance(last, Group | Line | Not | Redirected | Time):
+        last = last_of(last.body) if isinstance(last, Group | Line) else last.command
+    return last
 
 
 def changes_nothing(part: Part) -> bool:

@@ -25,16 +25,14 @@ from simctl.stepd.scripts.state import (
     ShellState,
     SkippedLine,
 )
-from simctl.stepd.scripts.tree import (
-    Command,
-    Redirection,
-    Script,
-)
+from simctl.stepd.scripts.tree import Command, Redirection, Script, Simple, Word
 from simctl.stepd.scripts.variables import TooLongError
 from simctl.stepd.signals import ERR_TRAP, EXIT_TRAP
 
 ENDING = (EndingError, TooLongError, PatternTooHeavyError)
 """What ends the shell."""
+
+_KILLING = ("kill", "builtin", "command")
 
 BOUNDS = (BoundError, TooLongError, PatternTooHeavyError)
 """What of that says which bound is passed."""
@@ -70,6 +68,9 @@ class Progress:
     """Whether somebody asks how the present command ends, so that ``set -e`` lets it be."""
 
     _deadly: int = attrs.field(init=False, default=0)  # a signal of which the shell dies
+    _last: Command | None = attrs.field(init=False, default=None)
+    """The simple command with which a subshell ends."""
+
     _turns: int = attrs.field(init=False, default=0)
     _depth: int = attrs.field(init=False, default=0)
     _pending: list[int] = attrs.field(init=False, factory=list)  # signals whose trap is due
@@ -165,10 +166,18 @@ class Progress:
             await self.runs[type(command)](self, command, tested)
         except DeadlySignal:
             # The trap runs where the signal came: with the streams, names and arguments there.
-            await self.leave(self.state.status)
+            if not self._dies_of_own_kill(command):
+                await self.leave(self.state.status)
+            self.state.traps.pop(EXIT_TRAP, None)
             raise
         finally:
             self._depth -= 1
+
+    def _dies_of_own_kill(self, command: Command) -> bool:
+        """Whether the shell ends by killing itself, which spares it the EXIT trap."""
+        if command is not self._last or not isinstance(command, Simple):
+            return False
+        return isinstance(word := command.words[0], Word) and word.literal in _KILLING
 
     async def _end_command(self, status: int, *, tested: bool, trapped: bool = True) -> None:
         """Note the status of a command, and leave the script if ``set -e`` asks for it.
@@ -178,6 +187,7 @@ class Progress:
         state = self.state
         state.status = status
         state.statuses = (status,)
+        await state.tell()
         if not status or tested:
             return
         if trapped and ERR_TRAP in state.traps:
@@ -227,9 +237,14 @@ class Progress:
 
     async def _show(self, words: list[str] | tuple[str, ...], before: str = "") -> None:
         """Write the command that is about to run, if ``set -x`` asks for it."""
+        if words:
+            quoted_words = (quoted(word) for word in words if word or not before)
+            await self._show_text(before + " ".join(quoted_words))
+
+    async def _show_text(self, shown: str) -> None:
+        """Write what is about to run as it is shown, if ``set -x`` asks for it."""
         state = self.state
-        if words and state.options.get("x"):
-            shown = before + " ".join(quoted(word) for word in words if word or not before)
+        if state.options.get("x"):
             prompt = state.look_up("PS4") or ""
             if "$" in prompt or "`" in prompt:
                 state.options["x"] = False

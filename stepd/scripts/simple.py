@@ -117,9 +117,9 @@ class SimpleCommands(Tokens):
         at = self.at
         if array := _ARRAY.match(self.text, at, self._end):
             self.at = array.end()
-            return Assignment(
-                name=array[1], value=(), append=bool(array[2]), elements=self._elements(at)
-            )
+            name, append = array[1], bool(array[2])
+            elements, shown = self._elements(at)
+            return Assignment(name=name, value=(), append=append, elements=elements, shown=shown)
         if plain := _ASSIGNMENT.match(self.text, at, self._end):
             self.at = plain.end()
             return Assignment(name=plain[1], value=self._value(), append=bool(plain[2]))
@@ -138,11 +138,16 @@ class SimpleCommands(Tokens):
             return None
         self.at = element.end()
         subscript = self.parts(frozenset("]"), quoted=False)
+        shown = self.written(element.end())
         self.at = equals.end()
         if self.text[self.at : self.at + 1] == "(":
             self.note(at, "an element of an array cannot hold an array")
         return Assignment(
-            name=element[1], value=self._value(), append=bool(equals[1]), subscript=subscript
+            name=element[1],
+            value=self._value(),
+            append=bool(equals[1]),
+            subscript=subscript,
+            shown=shown,
         )
 
     def _value(self) -> tuple[Part, ...]:
@@ -162,21 +167,23 @@ class SimpleCommands(Tokens):
                     parts.append(Text(text=piece, quoted=False))
         return tuple(parts)
 
-    def _elements(self, at: int) -> tuple[Element, ...]:
-        """Read the elements of an array up to its ``)``."""
+    def _elements(self, at: int) -> tuple[tuple[Element, ...], str]:
+        """Read the elements of an array up to its ``)``; return them, and how they are written."""
         elements: list[Element] = []
+        shown: list[str] = []
         while True:
             self._skip_newlines()
             if self._take(")"):
-                return tuple(elements)
+                return tuple(elements), " ".join(shown)
             token = self._peek()
             if token.kind != "word":
                 if not self.cut_short:
                     self._never_closed(at, "array")
-                return tuple(elements)
+                return tuple(elements), ""
             self.at = token.at
             self._ahead.clear()
             elements += self._array_element()
+            shown.append(self.written(token.at))
 
     def _array_element(self) -> list[Element]:
         """Read one element, with its ``[subscript]=`` if it has one."""

@@ -39,6 +39,10 @@ class Source:
         """Return the index of the character at *line* and *column*."""
         return self._line_starts[line - self.first_line] + column - 1
 
+    def written(self, at: int) -> str:
+        """Return what stands between the character *at* and this one, on one line."""
+        return self.text[at : self.at].replace("\\\n", "")
+
     def note(self, at: int, message: str) -> None:
         """Note a mistake at the character *at*."""
         self.mistakes.append(

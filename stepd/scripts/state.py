@@ -128,6 +128,7 @@ class ShellState:
     traps: dict[int, tuple[str, tuple[Command, ...]]] = attrs.field(factory=dict)
     trap_statuses: list[int] = attrs.field(factory=list)  # $? when each trap now running began
     opened: list[tuple[int, PipeEnd]] = attrs.field(factory=list)  # of process substitutions
+    untold: list[str] = attrs.field(factory=list)  # what arithmetic has passed over
     assigned: int = 0
     random: int | None = None
     started_us: int = 0
@@ -163,6 +164,7 @@ class ShellState:
             traps=dict(self.traps),
             trap_statuses=list(self.trap_statuses),
             opened=[],
+            untold=[],
             limits=dict(self.limits),
             level=self.level + 1,
         )
@@ -171,6 +173,11 @@ class ShellState:
         """Write an error line, which begins as bash's do."""
         where = self.streams.stderr if stream is None else stream
         await self.host.write(where, f"{self.name}: line {self.line}: {message}\n")
+
+    async def tell(self) -> None:
+        """Complain of what arithmetic has passed over."""
+        while self.untold:
+            await self.complain(self.untold.pop(0))
 
     # Variables.
 
@@ -266,18 +273,24 @@ class ShellState:
         return number
 
     def _number_text(self, name: str, subscript: str | None) -> str:
-        if subscript is None:
-            value = self.look_up(name)
-        else:
-            value = (self.elements(name) or {}).get(self.key_of(name, subscript))
+        value = self.look_up(name) if subscript is None else None
         # An array that is there may lack the element.
         if value is None and self.options.get("u") and self.elements(name) is None:
             raise EndingError(f"{name}: unbound variable")
+        if subscript is not None:
+            try:
+                value = (self.elements(name) or {}).get(self.key_of(name, subscript))
+            except BadSubscriptError:
+                self.untold.append(f"{name}: bad array subscript")
         return value or ""
 
     def _store_number(self, name: str, subscript: str | None, value: int) -> None:
-        key = None if subscript is None else self.key_of(name, subscript)
-        self.assign(name, str(value), key)
+        try:
+            key = None if subscript is None else self.key_of(name, subscript)
+        except BadSubscriptError as error:
+            self.untold.append(str(error))
+        else:
+            self.assign(name, str(value), key)
 
     @property
     def separators(self) -> str:
@@ -299,8 +312,7 @@ class ShellState:
 
 
 def _flags(state: ShellState) -> str:
-    letters = "".join(letter for letter in "efux" if state.options.get(letter))
-    return "".join(sorted(letters + "hB"))
+    return "".join(each for each in "efhmuxBE" if state.options.get(each, each in "hB"))
 
 
 def _fact(name: str) -> Callable[[ShellState], str | None]:

@@ -116,6 +116,7 @@ class Assignment:
     append: bool
     subscript: tuple[Part, ...] | None = None
     elements: tuple[Element, ...] | None = None
+    shown: str = ""  # the elements, or the subscript, as written
 
 
 OpenMode: TypeAlias = Literal["read", "write", "append", "both"]
@@ -264,6 +265,7 @@ class For:
     name: str
     words: tuple[Word, ...]
     body: tuple[Command, ...]
+    shown: str  # the words as written
 
 
 @attrs.frozen(kw_only=True)
@@ -293,6 +295,7 @@ class Case:
     line: int
     word: Word
     clauses: tuple[Clause, ...]
+    shown: str  # the word as written
 
 
 @attrs.frozen(kw_only=True)

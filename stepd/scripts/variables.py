@@ -62,6 +62,7 @@ class Variable:
     integer: bool = False
     case: str = ""  # "l" or "u": what it is assigned becomes lower or upper case
     keyed: bool = False  # an array by name
+    indexed: bool = False  # declared to be an array by number
 
     @property
     def text(self) -> str | None:
@@ -161,7 +162,8 @@ class Variables:
             raise TooLongError(f"a word or value of more than {VALUE_CHARACTERS} characters")
         if variable.case:
             text = text.lower() if variable.case == "l" else text.upper()
-        if key is None and not isinstance(variable.value, dict):
+        is_array = isinstance(variable.value, dict) or variable.keyed or variable.indexed
+        if key is None and not is_array:
             variable.value = text
             return
         if not isinstance(variable.value, dict):
