@@ -66,6 +66,43 @@ RULES = {
     "exec 2>&1; PS4='+$((++n)) '; set -x; x=$(echo a); export y=; : \"$x b\"": (
         "++1 echo a\n+1 x=a\n+2 export y=\n+3 y=\n+4 : 'a b'\n"
     ),
+    # Of compound commands it shows words as they are written, and tests and sums expanded.
+    "{ set -x; for i in 'a b' $w; do case \"$i\" in x) ;; esac; done; } 2>&1": (
+        "+ for i in 'a b' $w\n+ case \"$i\" in\n"
+    ),
+    'i=2; { set -x; [[ $i == "2" && ! -z $w ]]; [[ ! ( a == b* ) ]]; } 2>&1': (
+        "+ [[ 2 == \\2 ]]\n+ [[ ! -z '' ]]\n+ [[ a == b* ]]\n"
+    ),
+    "i=2; { set -x; (($i > 1)); for ((;i<3;i++)); do :; done; } 2>&1": (
+        "+ (( 2 > 1 ))\n+ (( 1 ))\n+ (( i<3 ))\n+ :\n+ (( i++ ))\n+ (( i<3 ))\n"
+    ),
+    "{ set -x; a=( $w 'b c' ); a[$w]=; declare -a c=('b c'); } 2>&1": (
+        "+ a=($w 'b c')\n+ a[$w]=\n+ c=('b c')\n+ declare -a c\n"
+    ),
+    # Words are quoted where a shell would look at them, and by printf at more places.
+    "{ set -x; : a#b '#' \"'\" x~ =~; } 2>&1": "+ : a#b '#' \\' x~ '=~'\n",
+    "printf '%q ' a,b a#b '#' a~ :~ \"'\"; declare -A m=([@]=1); declare -p m": (
+        'a\\,b a#b \\# a~ :\\~ \\\' declare -A m=(["@"]="1" )\n'
+    ),
+    # A subscript that comes to nothing is 0, but in the list of an array's elements.
+    "a=(1 2); a[$w]=7; a+=([$w]=8 9); echo ${a[*]} ${a[$w]} ${a[$w]-unset}": "7 2 9 7 7\n",
+    # An array that is declared alone is one from then on.
+    "declare -a s; declare -p s; s=y; declare -p s; declare -A s; echo $?": (
+        'declare -a s\ndeclare -a s=([0]="y")\n1\n'
+    ),
+    # A subshell that ends with killing itself has no EXIT trap any more, one that goes on has.
+    "(trap 'echo bye' EXIT; { ! kill -HUP $BASHPID; }); echo $?": "129\n",
+    "(trap 'echo bye' EXIT; f() { kill -HUP $BASHPID; }; f); echo $?": "129\n",
+    "(trap 'echo bye' EXIT; kill -HUP $BASHPID || :); echo $?": "bye\n129\n",
+    # A word without a value undoes what redirects a subshell from outside, before its EXIT trap.
+    "f() { (trap 'echo bye' EXIT; echo $((1/0))); echo $?; }; f > f; echo on; cat f": (
+        "bye\non\n1\n"
+    ),
+    "eval \"(trap 'echo bye' EXIT; echo \\$((1/0)))\" > f; echo on; cat f": "on\nbye\n",
+    # Under set -m what is in the background minds INT, and is a process group.
+    "set -m; echo $-; sleep 3 & kill -INT $!; wait $!; echo $? $SECONDS": "hmB\n130 0\n",
+    "set -m; (sleep 3; echo no) & kill -- -$!; wait $!; echo $?; sleep 9; kill -- -9": "143\n",
+    "(sleep 3; echo on) & kill -- -$!; echo $?; wait": "1\non\n",
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",
@@ -74,6 +111,7 @@ RULES = {
     "(set -u; echo ${#none[@]}); (set -u; echo $((none[1]))); echo $?": "1\n",
     # A subscript before the first element is told, and there is nothing there.
     "a=(x); echo [${a[-2]}] ${a[-2]:-d}; [[ -v a[-2] ]]; echo $?": "[] d\n1\n",
+    "a=(); ((a[-1])); echo $? $((a[-1] + 2)); ((a[-1] = 3)); echo $? ${#a[@]}": "1 2\n0 0\n",
     "a=(x y); echo [${a[*]:2:-1}]; echo on; echo ${a[*]:1:-1}\necho next": "[]\non\nnext\n",
     "v=a; v=(${!none})\ndeclare -p v": 'declare -a v=([0]="a")\n',
 }

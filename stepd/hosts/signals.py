@@ -158,7 +158,8 @@ class Signals(Base):
         """Send a signal to the script itself, to a child, or to the process above it.
 
         0, or the negative pid of the outermost script, stands for the process group: that script
-        and all that it and its children have started.
+        and all that it and its children have started. The negative pid of a child stands for that
+        child and all that it has started.
         """
         if pid < 1:
             return self._kill_group(-pid, signal)
@@ -182,6 +183,11 @@ class Signals(Base):
 
     def _kill_group(self, leader: int, signal: int) -> bool:
         """Send a signal to all of the process group that the script is in."""
+        child = self._children.get(leader)
+        if child is not None and not child.ended:
+            if signal:
+                self.signal_child(child, signal)
+            return True
         outermost: Signals = self
         while outermost._parent is not None:
             outermost = outermost._parent

@@ -46,6 +46,10 @@ async def declared(assignment: Assignment, state: ShellState) -> Declared:
     subscript = None
     if assignment.subscript is not None:
         subscript = await expand_text(assignment.subscript, state)
+        found = state.variables.find(assignment.name)
+        if assignment.subscript and (found is None or not found.keyed):
+            # One that is written, and comes to nothing, counts as any empty expression does.
+            subscript = subscript or "0"
     if assignment.elements is None:
         return Declared(
             name=assignment.name,
@@ -136,6 +140,9 @@ def _by_number(
     pairs: list[tuple[int | str, str]] = []
     place = max((int(key) for key in variable.value), default=-1) + 1
     for key, texts in given.elements or ():
+        if key == "":
+            state.untold.append(f"[]={texts[0]}: bad array subscript")
+            continue
         if key is not None:
             place = state.calculate(key)
             if place < 0:

@@ -214,6 +214,13 @@ async def _list_signals(state: ShellState, words: list[str], streams: Redirects)
     return 0
 
 
+def _kill_job(state: ShellState, job: Job, number: int) -> bool:
+    """Send a signal to the processes of a job, or to their whole process group."""
+    sign = -1 if job.leads else 1
+    reached = [state.host.kill(sign * pid, number) for pid in job.pids]
+    return any(reached)
+
+
 async def _send(state: ShellState, text: str, number: int, streams: Redirects) -> int:
     """Send signal *number* to the pid or the job *text*."""
     if text.startswith("%"):
@@ -221,13 +228,14 @@ async def _send(state: ShellState, text: str, number: int, streams: Redirects) -
         if job is None:
             await state.complain(f"kill: {text}: no such job", streams.stderr)
             return 1
-        return 0 if [pid for pid in job.pids if state.host.kill(pid, number)] else 1
+        return 0 if _kill_job(state, job, number) else 1
     try:
         pid = whole_number(text)
     except ValueError:
         await state.complain(f"kill: {text}: arguments must be process or job IDs", streams.stderr)
         return 1
-    if state.host.kill(pid, number):
+    job = next((job for job in state.jobs if job.pids[0] == -pid), None)
+    if state.host.kill(pid, number) if job is None else job.leads and _kill_job(state, job, number):
         return 0
     await state.complain(f"kill: ({pid}) - No such process", streams.stderr)
     return 1

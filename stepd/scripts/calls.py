@@ -174,7 +174,8 @@ class Calls(Compounds):
         state.calls.append(Call(name=words[0], line=state.line, source=state.source))
         state.variables.scopes.append(Scope())
         scope = state.variables.scopes[-1]
-        kept = state.arguments, state.streams, state.loops
+        kept = state.arguments, state.streams, state.lost, state.loops
+        state.lost = streams.lost(state.streams) + state.lost
         state.arguments, state.streams, state.loops = tuple(words[1:]), streams, 0
         # Without `set -E` a function begins without the ERR trap, and may set its own.
         errors = None if state.options.get("E") else state.traps.pop(ERR_TRAP, None)
@@ -185,7 +186,7 @@ class Calls(Compounds):
         else:
             return state.status
         finally:
-            state.arguments, state.streams, state.loops = kept
+            state.arguments, state.streams, state.lost, state.loops = kept
             if errors is not None:
                 state.traps.setdefault(ERR_TRAP, errors)
             state.calls.pop()
@@ -202,9 +203,9 @@ class Calls(Compounds):
         """Run the commands of another file in this shell."""
         state = self.state
         state.calls.append(Call(name="source", line=state.line, source=name))
-        kept = state.arguments, state.streams, state.source
+        kept = state.arguments, state.streams, state.lost, state.source
         state.arguments = arguments or state.arguments
-        state.streams, state.source = streams, name
+        state.streams, state.lost, state.source = streams, (), name
         state.status = 0
         self._depth += _WEIGHT_OF_TEXT
         state.shown_level += 1
@@ -216,14 +217,15 @@ class Calls(Compounds):
             self._depth -= _WEIGHT_OF_TEXT
             state.shown_level -= 1
             changed = state.arguments
-            state.arguments, state.streams, state.source = kept
+            state.arguments, state.streams, state.lost, state.source = kept
             state.arguments = kept[0] if arguments else changed
             state.calls.pop()
 
     async def evaluate(self, commands: tuple[Command, ...], streams: Redirects) -> int:
         """Run commands in this shell, as eval does."""
         state = self.state
-        kept, state.streams = state.streams, streams
+        kept = state.streams, state.lost
+        state.streams, state.lost = streams, ()
         state.status = 0
         self._depth += _WEIGHT_OF_TEXT
         state.shown_level += 1
@@ -232,7 +234,7 @@ class Calls(Compounds):
         finally:
             self._depth -= _WEIGHT_OF_TEXT
             state.shown_level -= 1
-            state.streams = kept
+            state.streams, state.lost = kept
 
 
 def _named(word: str | Declared) -> str:

@@ -191,7 +191,9 @@ class Compounds(Processes):
     async def _double_bracket(self, command: DoubleBracket, tested: bool) -> None:
         """Judge ``[[ … ]]``."""
         self.state.line = command.line
-        await self._end_command(await judge(command.test, self.state, self._show_test), tested=tested)
+        await self._end_command(
+            await judge(command.test, self.state, self._show_test), tested=tested
+        )
 
     async def _show_test(self, text: str) -> None:
         await self._show_text(f"[[ {text} ]]")
@@ -220,10 +222,11 @@ class Compounds(Processes):
         if isinstance(command.command, Subshell):
             await self._subshell(command.command, tested, command.redirections)
             return
-        before, opened = state.streams, len(state.opened)
+        before, opened, lost = state.streams, len(state.opened), state.lost
         state.line = command.line
         try:
             state.streams = await open_files(command.redirections, state)
+            state.lost = state.streams.lost(before) + lost
         except RedirectionError as error:
             await state.complain(str(error), before.stderr)
             await self._end_command(1, tested=tested)
@@ -231,5 +234,5 @@ class Compounds(Processes):
         try:
             await self._execute(command.command, tested=tested)
         finally:
-            state.streams = before
+            state.streams, state.lost = before, lost
             self._close_substituted(opened)

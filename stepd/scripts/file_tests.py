@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simctl.stepd.scripts.host import CLOSED, Info
+from simctl.stepd.scripts.rules import SET_NAMES
 from simctl.stepd.scripts.state import BadSubscriptError, ShellState
 
 _READ, _WRITE, _EXECUTE = 4, 2, 1
@@ -12,7 +13,6 @@ _NEVER = ("-b", "-c", "-p", "-S", "-g", "-k", "-u", "-L", "-h", "-t")
 FILE_TESTS = ("-e", "-a", "-f", "-d", "-r", "-w", "-x", "-s", "-O", "-G", *_NEVER)
 UNARY_TESTS = ("-n", "-z", "-v", "-o", *FILE_TESTS)
 NUMBER_TESTS = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
-_LETTERS = {"errexit": "e", "nounset": "u", "xtrace": "x", "noglob": "f", "errtrace": "E"}
 
 
 def judge_unary(operator: str, operand: str, state: ShellState) -> bool:
@@ -25,7 +25,7 @@ def judge_unary(operator: str, operand: str, state: ShellState) -> bool:
         case "-v":
             return is_set(operand, state)
         case "-o":
-            return bool(state.options.get(_LETTERS.get(operand, operand)))
+            return bool(state.options.get(SET_NAMES.get(operand, operand)))
     return _judge_file(operator, operand, state)
 
 

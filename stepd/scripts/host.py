@@ -90,6 +90,12 @@ class Redirects:
             self, more=tuple((each, more[each]) for each in sorted(more) if more[each] != CLOSED)
         )
 
+    def lost(self, before: Redirects) -> tuple[tuple[int, Stream], ...]:
+        """Return what the first three descriptors were connected with *before*, if otherwise."""
+        return tuple(
+            (each, before.get(each)) for each in range(3) if before.get(each) != self.get(each)
+        )
+
     def all(self) -> tuple[Stream, ...]:
         """Return what all descriptors are connected with."""
         return (self.stdin, self.stdout, self.stderr, *(stream for _, stream in self.more))

@@ -12,7 +12,6 @@ _DIRECTIVE = re.compile(
     r"%(?:%|([-+ 0#']*)(\*|\d{0,9})((?:\.(?:\*|-?\d{0,9}))?)"
     r"(?:[hlLjzt]*)(\([^)]*\)T|[sbqcdiuoxXeEfFgG]))"
 )
-_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _NUMBER = re.compile(r"[ \t\n]*([-+]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)", re.ASCII)
 _REAL = re.compile(r"[ \t\n]*[-+]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][-+]?\d{1,4})?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[ \t\n]*[-+]?0[xX][0-9a-fA-F]{1,16}", re.ASCII)
@@ -20,7 +19,7 @@ _BASE = {"0x": 16, "0X": 16}
 _UNSIGNED = 1 << 64
 _MOST_DIGITS = 100
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
-_UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
+_UNQUOTED = re.compile(r"([^\w@%+:./=~#-]|(?<=[:=])~|^[~#])", re.ASCII)
 _LOOKED_AT = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`\x00-\x1f\x7f]|^[~#]|[=:]~")
 _META = re.compile(r"[\s'\"\\|&;()<>!{}*\[?\]^$`]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -205,12 +204,12 @@ class _Pass:
 
 def single_quoted(word: str) -> str:
     """Quote *word* whatever it is."""
-    return "'" + word.replace("'", "'\\''") + "'"
+    return "\\'" if word == "'" else "'" + word.replace("'", "'\\''") + "'"
 
 
 def quoted(word: str) -> str:
     """Quote *word* as ``set -x`` shows it."""
-    if _PLAIN_WORD.fullmatch(word):
+    if word and not _LOOKED_AT.search(word):
         return word
     if _CONTROL.search(word) and not _META.search(word):
         return _ansi(word)
@@ -230,8 +229,7 @@ def backslashed(word: str) -> str:
         return "''"
     if _CONTROL.search(word):
         return _ansi(word)
-    shown = _UNQUOTED.sub(r"\\\1", word)
-    return "\\" + shown if shown[0] in "~#" else shown
+    return _UNQUOTED.sub(r"\\\1", word)
 
 
 def double_quoted(word: str) -> str:
@@ -243,7 +241,7 @@ def double_quoted(word: str) -> str:
 
 def quoted_key(key: str) -> str:
     """Quote the key of an array as ``declare -p`` does: only if it holds what a shell looks at."""
-    return double_quoted(key) if _LOOKED_AT.search(key) else key
+    return double_quoted(key) if key == "@" or _LOOKED_AT.search(key) else key
 
 
 def _ansi(word: str) -> str:

@@ -195,6 +195,7 @@ class Processes(Progress):
             raise BoundError(f"more than {SUBSHELL_NESTING} shells in one another")
         kept = state.copy(state.host)
         kept.streams = streams
+        kept.lost = () if substitutes or reads else state.lost
         # A trap is the shell's that set it; an ignored signal stays ignored.
         errors = kept.traps.get(ERR_TRAP) if state.options.get("E") else None
         kept.traps = {ERR_TRAP: errors} if errors else {}
@@ -244,14 +245,15 @@ class Processes(Progress):
         while isinstance(inner, Not):
             inner, asked = inner.command, True
         streams = state.streams.put(0, _NOTHING)
+        leads = bool(state.options.get("m"))
         if isinstance(inner, Pipeline):
             pids = await self._start_pipeline(
-                inner.commands, streams, tested=tested, background=True
+                inner.commands, streams, tested=tested, background=not leads
             )
         else:
-            pids = [await self._start(inner, streams, tested=asked, background=True)]
+            pids = [await self._start(inner, streams, tested=asked, background=not leads)]
         number = state.jobs[-1].number + 1 if state.jobs else 1
-        state.jobs.append(Job(number=number, pids=tuple(pids), text=command.text))
+        state.jobs.append(Job(number=number, pids=tuple(pids), text=command.text, leads=leads))
         state.last_child = pids[-1]
         await self._run_traps()
         state.status = 0
@@ -306,7 +308,9 @@ class Processes(Progress):
         reads = part.process == "<"
         source, sink = self.host.pipe(keeps="r" if reads else "w")
         own, theirs = (source, sink) if reads else (sink, source)
-        self.fork(part.commands, state.streams.put(1 if reads else 0, theirs), tested=False, reads=True)
+        self.fork(
+            part.commands, state.streams.put(1 if reads else 0, theirs), tested=False, reads=True
+        )
         number = min((each for each, _ in state.opened), default=_FIRST_SUBSTITUTED + 1) - 1
         state.opened.append((number, own))
         return f"/dev/fd/{number}"

@@ -124,6 +124,9 @@ class Progress:
         except (RedirectionError, *ENDING, *SKIPPING) as error:
             if str(error):
                 await state.complain(str(error))
+            # Such an error undoes the redirections around a subshell too, before its EXIT trap.
+            for descriptor, stream in state.lost:
+                state.streams = state.streams.put(descriptor, stream)
             return True, 1
 
     async def _run_lines(self, commands: tuple[Command, ...]) -> int:
@@ -227,11 +230,13 @@ class Progress:
         self._trapping.append(number)
         state.trap_statuses.append(state.status)
         kept = state.statuses
+        lost, state.lost = state.lost, ()
         try:
             self.tested = False
             await self._run_lines(state.traps[number][1])
         finally:
             self._trapping.remove(number)
+            state.lost = lost
             status = state.trap_statuses.pop()
         state.status, state.statuses = status, kept
 

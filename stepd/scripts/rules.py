@@ -54,17 +54,15 @@ NO_TIMES = ("-nt", "-ot", "-ef", "-N", "-R")
 
 NO_TIMES_HINT = "simulated files know no times and links"
 
-SET_ADVICE = dict.fromkeys(
-    ("-m", "monitor"), "leave it out: &, wait, jobs and kill work without job control"
-)
-SET_ADVICE |= dict.fromkeys(("-o", "+o"), "ask for an option with `[[ -o NAME ]]`")
-SET_LETTERS = "euxfhBE"
+SET_ADVICE = dict.fromkeys(("-o", "+o"), "ask for an option with `[[ -o NAME ]]`")
+SET_LETTERS = "euxfhmBE"
 SET_NAMES = {
     "errexit": "e",
     "nounset": "u",
     "xtrace": "x",
     "noglob": "f",
     "errtrace": "E",
+    "monitor": "m",
     "pipefail": "pipefail",
     "braceexpand": "B",
     "hashall": "h",

@@ -88,6 +88,7 @@ class Job:
     pids: tuple[int, ...]
     text: str = ""
     told: bool = False
+    leads: bool = False  # its first process leads a process group, as under `set -m`
     inherited: bool = False
     """Whether it is a job of the shell that forked this one, which cannot wait for it."""
 
@@ -112,6 +113,9 @@ class ShellState:
     variables: Variables
     options: dict[str, bool] = attrs.field(factory=dict)  # by letters, and by shopt's names
     streams: Redirects = attrs.field(factory=Redirects)
+    lost: tuple[tuple[int, Stream], ...] = ()
+    """What the redirections of compound commands and functions have put aside, innermost first."""
+
     shell_pid: int = 0  # $$, also in subshells
     level: int = 0  # how many subshells this is in
     status: int = 0  # $?
