@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from simctl.cli import main
+from simctl.scenario.load import read_scenario
+from simctl.status import InputError
 from simctl.testing.plugin_check.lua.check import check_script
 from simctl.testing.plugin_check.lua.report import ScriptReport
+from simctl.testing.plugin_check.lua.source import Source
+from simctl.testing.plugin_check.lua.static import findings
 
 pytest.importorskip("lupa")
 
@@ -396,3 +400,152 @@ def test_a_filter_of_options_is_driven_as_well(tmp_path: Path) -> None:
         ("unknown-name", 9),
         ("no-number", 5),
     }
+
+
+WRITTEN = """\
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  for name, value in pairs(job_desc) do slurm.log_info("%s", name) end --@ empty-walk
+  if next(job_desc) == nil then return 1 end --@ empty-walk
+  for _, each in ipairs(part_list) do slurm.log_info("%s", each.name) end --@ empty-walk
+  for _, each in ipairs(slurm.jobs) do slurm.log_info("%s", each.name) end --@ empty-walk
+  for name in pairs(job_desc.environment) do slurm.log_info("%s", name) end --@ empty-walk
+  for _, part in pairs(part_list) do
+    for name in pairs(part) do slurm.log_info("%s", name) end --@ empty-walk
+  end
+  if not job_desc.partition == "gpu" then return 1 end --@ never-equal
+  if not submit_uid ~= 0 then return 1 end --@ never-equal
+  local nodes, tasks = 1, 1
+  nodes = job_desc.min_nodes
+  if nodes == nil then return 1 end --@ never-nil
+  local least = job_desc.time_min
+  if not least or least < 5 then return 1 end --@ never-nil
+  local threads = job_desc.cpus_per_task
+  if threads == 4294967294 then return 1 end --@ wrong-no-val
+  if job_desc.gres == "gpu:1" then return 1 end --@ never-equal
+  local gpus = job_desc.tres_per_job
+  if gpus == "gpu:a100:2" then return 1 end --@ never-equal
+  local status = os.execute("true")
+  if status ~= 0 then return 1 end --@ lua-version
+  if job_desc.min_mem_per_cpu == slurm.NO_VAL64 then return 1 end --@ wrong-no-val
+  return 0
+end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  for name in pairs(job_rec) do slurm.log_info("%s", name) end --@ empty-walk
+  return 0
+end
+"""
+RIGHT = """\
+local queues = setmetatable({}, {})
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  for name, part in pairs(part_list) do slurm.log_info("%s %s", name, part.nodes) end
+  for id, job in pairs(slurm.jobs) do slurm.log_info("%s %s", id, job.name) end
+  for _, queue in ipairs(queues) do slurm.log_info("%s", queue) end
+  for at = 1, (job_desc.argc or 1) - 1 do slurm.log_info("%s", job_desc.argv[at]) end
+  if not (job_desc.partition == "gpu") then job_desc.comment = "x" end
+  if not job_desc.comment and submit_uid ~= 0 then return 1 end
+  local nodes = job_desc.min_nodes
+  if nodes == slurm.NO_VAL then nodes = nil end
+  if nodes == nil then return 1 end
+  local limit = job_desc.time_limit
+  if limit == nil or limit == slurm.NO_VAL then limit = 60 end
+  local tasks = job_desc.num_tasks
+  if tasks == nil then
+    tasks = 1
+  elseif tasks > 4000000 then
+    tasks = 1
+  end
+  local gpus = job_desc.gres
+  if gpus == "gres:gpu:1" or gpus == "gres/gpu:1" or gpus == "" then return 1 end
+  local status = os.execute("true")
+  if status == true or status == 0 then return 1 end
+  local more = part_list.debug and part_list.debug.max_nodes
+  if more == nil then return 1 end
+  if job_desc.min_mem_per_cpu and job_desc.min_mem_per_cpu ~= slurm.NO_VAL64 then return 1 end
+  local memory = job_desc.min_mem_per_node
+  memory = (memory and memory ~= slurm.NO_VAL64) and memory or 0
+  return 0
+end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid) return 0 end
+"""
+
+
+def written(text: str) -> set[tuple[str, int]]:
+    """Return what is found in a script as it is written, with the lines."""
+    source = Source("job_submit.lua", text)
+    return {(each.rule, each.line) for each in findings(source, "job_submit", ("22.05",))}
+
+
+def test_mistakes_that_show_as_a_script_is_written() -> None:
+    """Each on its line, and none of them where the script does it right."""
+    planted = {
+        (line.split("--@ ")[1], number)
+        for number, line in enumerate(WRITTEN.split("\n"), 1)
+        if "--@ " in line
+    }
+    assert written(WRITTEN) == planted
+    assert written(RIGHT) == set()
+
+
+@pytest.mark.parametrize("rule", ["submit_uid ~= 0", "true"], ids=["users", "everybody"])
+def test_changes_are_tried_where_no_job_is_let_in(tmp_path: Path, rule: str) -> None:
+    """On a job that no script is shown, nor any report."""
+    modify = "function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\nend\n"
+    report = check(tmp_path, SUBMIT.format(f"if {rule} then return 1 end") + modify)
+    assert [(each.rule, each.where) for each in report.mistakes] == [
+        ("no-number", "job_submit.lua:5")
+    ]
+    rulings = {each.name: each.ruling for each in report.treated}
+    assert {rulings[name] for name in rulings if " update " in name} == {"as it is"}
+    assert len([name for name in rulings if name.endswith("by alice")]) == 9
+    assert not any("held for changes" in name for name in rulings)
+    assert rulings["a usual batch job"].startswith("refused (1)")
+
+
+def test_a_pattern_for_what_a_name_stands_for_is_asked_for(tmp_path: Path) -> None:
+    """A branch behind string.find of a name that stands for a field is reached."""
+    report = check(
+        tmp_path,
+        "function slurm_job_submit(job_desc, part_list, submit_uid)\n"
+        "  local where, gpus = '', ''\n"
+        "  where = job_desc.partition\n"
+        "  gpus = job_desc.tres_per_job\n"
+        "  if where and string.find(where, 'serial') then\n"
+        "    if gpus ~= nil then\n      return slurm.ERROR\n    end\n  end\n"
+        "  return 0\nend\n" + MODIFY,
+    )
+    assert report.mistakes == ()
+    assert [str(each) for each in report.unreached] == []
+
+
+def test_what_keeps_a_script_from_loading_is_told_with_what_would_do(tmp_path: Path) -> None:
+    """A module that is not there, and a file that its main chunk reads."""
+    with pytest.raises(InputError, match=r"job_submit.lua:1: .* lay site/rules.lua, or a stand-in"):
+        check(tmp_path, "local site = require('site.rules')\n" + SUBMIT.format("") + MODIFY)
+    with pytest.raises(
+        InputError, match=r"job_submit.lua:1: .* --scenario that has /opt/limits.lua"
+    ):
+        check(tmp_path, "local site = dofile('/opt/limits.lua')\n" + SUBMIT.format("") + MODIFY)
+
+
+def test_files_of_a_scenario_are_there_in_trial_clusters(tmp_path: Path) -> None:
+    """A script that reads its site's files is driven with those of its author's scenario."""
+    path = tmp_path / "job_submit.lua"
+    path.write_text(
+        SUBMIT.format(
+            "for name in io.lines('/etc/bad') do if job_desc.name == name then return 1 end end"
+        )
+        + MODIFY
+    )
+    text = (
+        "slurm_conf: {JobSubmitPlugins: lua}\n"
+        "job_submit_lua: job_submit.lua\n"
+        'files: {/etc/bad: "usual\\n"}\n'
+        "nodes: [{name: n1, cpus: 4}]\n"
+        "partitions: [{name: debug, nodes: n1, default: true}]\n"
+        "timeline:\n  - {at: 0s, run: sbatch --wrap true}\n"
+    )
+    given = read_scenario(text, file=str(tmp_path / "s.yaml"))
+    report = check_script(str(path), luas=("5.4",), slurms=("22.05",), given=(given,))
+    assert report.mistakes == ()
+    rulings = {each.name: each.ruling for each in report.treated}
+    assert rulings["a usual batch job"].startswith("refused (1)")

@@ -64,7 +64,8 @@ def check_script(
         looked = [buffers.look_at(run) for run in runs]
     else:
         shown_to = JOB_SUBMIT if kind == "job_submit" else CLI_FILTER
-        check = SubmitCheck(source, found, under_luas, versions, kind=shown_to)
+        files = {place: text for each in given for place, text in each.files.items()}
+        check = SubmitCheck(source, found, under_luas, versions, kind=shown_to, files=files)
         main, under = check.run()
         seen, driven, treated = check.reached, check.driven(main), check.treated(main)
         trials, looked = check.trials, [check.look_at(run) for run in runs]

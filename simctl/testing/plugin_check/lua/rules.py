@@ -90,6 +90,13 @@ READ_ONLY: Final = rule(
     cost="what is written is lost, with a line in the log",
     remedy="it cannot be changed here",
 )
+EMPTY_WALK: Final = rule(
+    "empty-walk",
+    rank=1,
+    cost="the body of the loop never runs",
+    remedy="name the fields: a record is an empty table that looks each up; part_list and "
+    "slurm.jobs are by name, for pairs",
+)
 NO_NUMBER: Final = rule(
     "no-number",
     rank=1,
@@ -131,7 +138,8 @@ WRONG_NO_VAL: Final = rule(
     "wrong-no-val",
     rank=1,
     cost="the two are never equal, whatever was asked for",
-    remedy="16 bits: slurm.NO_VAL16; 32: slurm.NO_VAL; 64: slurm.NO_VAL64; texts: nil",
+    remedy="16 bits: slurm.NO_VAL16; 32: slurm.NO_VAL; 64: slurm.NO_VAL64; texts and "
+    "min_mem_per_X: nil; begin_time and end_time: 0",
 )
 NEVER_EQUAL: Final = rule(
     "never-equal",

@@ -93,7 +93,9 @@ class Source:
         self._read()
         self.uses = tuple(self._find_uses())
         self.constants = dict(self._find_constants())
-        self.aliases = dict(self._find_aliases())
+        self.aliases = {name: use.field for name, use, _ in self._find_aliases()}
+        self.alias_comparisons = tuple(self._compare_aliases())
+        self.loose_comparisons = tuple(self._compare_aliases(loose=True))
 
     def function(self, name: str) -> Function | None:
         """Return the function of a name that counts: the last."""
@@ -284,15 +286,51 @@ class Source:
             if len(values) == 1:
                 yield name, values[0]
 
-    def _find_aliases(self) -> Iterator[tuple[str, str]]:
-        """Yield names that are set to a field alone, with the field."""
+    def _find_aliases(self) -> Iterator[tuple[str, Use, int]]:
+        """Yield names that are set to a field alone, with the field and the number of the token."""
         words = self.tokens
         for use in self.uses:
             first = use.at - (3 if words[use.at].text == "]" else 2)
             after = words[use.at + 1] if use.at + 1 < len(words) else None
             alone = after is None or after.text == "or" or after.kind in ("name", "keyword")
             if alone and first > 1 and words[first - 1].text == "=":
-                yield words[first - 2].text, use.field
+                yield words[first - 2].text, use, first - 2
+
+    def _compare_aliases(self, *, loose: bool = False) -> Iterator[Comparison]:
+        """Yield comparisons of names that still stand for a field alone, as of the field.
+
+        With *loose*, of those as well that have been set to something else since.
+        """
+        words = self.tokens
+        stand = {at: use for _, use, at in self._find_aliases() if words[use.at + 1].text != "or"}
+        names = {words[at].text for at in stand}
+        of: dict[tuple[str, Function | None], Use | None] = {}
+        for at in range(1, len(words) - 2):
+            word, before, after = words[at], words[at - 1].text, words[at + 1].text
+            if word.kind != "name" or word.text not in names or before in (".", ":"):
+                continue
+            key = (word.text, self.around(at))
+            if after == "=" or (after == "," and before in ("local", "for", ",")):
+                if at in stand or not loose:
+                    of[key] = stand.get(at)
+                continue
+            use = of.get(key)
+            if use is not None:
+                here = attrs.evolve(use, line=word.line, at=at)
+                yield from self._compared_at(here, at, at)
+
+    def searched(self) -> Iterator[tuple[str, str, int]]:
+        """Yield fields whose aliases are searched for a text, the text, and the line."""
+        words = self.tokens
+        for at in range(1, len(words) - 3):
+            word = words[at]
+            if word.kind != "name" or word.text not in self.aliases or words[at - 1].text == ".":
+                continue
+            within = words[at - 1].text == "(" and words[at + 1].text == ","
+            of_itself = words[at + 1].text == ":" and words[at + 3].text == "("
+            text = words[at + 2] if within else words[min(at + 4, len(words) - 1)]
+            if (within or of_itself) and isinstance(text.value, str):
+                yield self.aliases[word.text], text.value, word.line
 
     def of_aliases(self) -> Iterator[tuple[str, str | float, int]]:
         """Yield fields, what their aliases are compared with, and the line."""
@@ -310,10 +348,12 @@ class Source:
 
     def comparisons(self, use: Use) -> Iterator[Comparison]:
         """Yield what a field is compared with, if it is written out beside it."""
-        words = self.tokens
         at = use.at
-        width = 3 if words[at].text == "]" else 2
-        first = at - width
+        yield from self._compared_at(use, at - (3 if self.tokens[at].text == "]" else 2), at)
+
+    def _compared_at(self, use: Use, first: int, at: int) -> Iterator[Comparison]:
+        """Yield what the words from *first* to *at* are compared with, as a use of a field."""
+        words = self.tokens
         after = words[at + 1].text if at + 1 < len(words) else ""
         if after in _COMPARES and at + 2 < len(words):
             yield from self._other(use, after, at + 2)
@@ -322,6 +362,7 @@ class Source:
         elif after in ("and", "or", "then", ")"):
             before = words[first - 1].text if first else ""
             asks = before in ("if", "elseif", "and", "or", "not", "while")
+            asks = asks or (before in ("(", "=", "return") and after == "and")
             if before == "not" or (asks and after != ")"):
                 yield Comparison(use=use, sign="", other="", value=None)
 

@@ -1,6 +1,6 @@
 """Mistakes that show in a script as it is written, reached or not."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -19,6 +19,9 @@ _NO_VALS: Final = {
 }
 _NUMBERS: Final = {65534.0: 16, 4294967294.0: 32, 18446744073709551614.0: 64}
 _NIL_NUMBERS: Final = frozenset({"min_mem_per_node", "min_mem_per_cpu"})
+_TRES: Final = frozenset(
+    {"gres", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"}
+)
 _RUNS: Final = frozenset({"execute", "popen"})
 
 
@@ -38,6 +41,7 @@ class Names:
 
     desc: frozenset[str]
     job: frozenset[str]
+    parts: frozenset[str]
     part: frozenset[str]
     """Each with the function that it is so in, behind a blank."""
 
@@ -69,7 +73,7 @@ def names_of(source: Source, kind: str) -> Names:
         for function in source.functions:
             if function.name.startswith("slurm_bb_"):
                 found["info"] |= {each for each in function.parameters if "info" in each.lower()}
-    return Names(**{name: frozenset(each) for name, each in found.items() if name != "parts"})
+    return Names(**{name: frozenset(each) for name, each in found.items()})
 
 
 def _walked(source: Source, tables: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -100,14 +104,20 @@ def findings(source: Source, kind: str, versions: Collection[str]) -> Iterator[F
     if kind == "job_submit":
         for use in source.uses:
             if use.owner in names.desc:
-                yield from _compared(source, use)
+                yield from _compared(source, source.comparisons(use))
+        yield from _compared(
+            source, (each for each in source.alias_comparisons if each.use.owner in names.desc)
+        )
         yield from _uids(source, names)
         yield from _last_alone(source)
+        yield from _empty_walks(source, names)
+        yield from _truths_compared(source)
     if kind == "burst_buffer":
         yield from _text_arguments(source)
         yield from _lost_globals(source)
     yield from _commands(source, kind)
     yield from _bare_unpack(source)
+    yield from _statuses(source)
 
 
 def _unknown_names(source: Source, kind: str, versions: Collection[str]) -> Iterator[Finding]:
@@ -130,7 +140,7 @@ def _unknown_names(source: Source, kind: str, versions: Collection[str]) -> Iter
 def _close(name: str, known: Collection[str]) -> str:
     import difflib  # noqa: PLC0415 - only where something is wrong
 
-    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.8)
+    found = difflib.get_close_matches(name, sorted({*known} - {name}), n=1, cutoff=0.8)
     return f"; did you mean {found[0]}?" if found else ""
 
 
@@ -214,20 +224,22 @@ def _last_alone(source: Source) -> Iterator[Finding]:
             )
 
 
-def _compared(source: Source, use: Use) -> Iterator[Finding]:
-    field = use.field
-    bits = next((each for each, fields in named.BITS.items() if field in fields), 0)
-    for each in source.comparisons(use):
-        rule = what = ""
+def _compared(source: Source, comparisons: Iterable[Comparison]) -> Iterator[Finding]:
+    for each in comparisons:
+        field, rule, what = each.use.field, "", ""
+        bits = next((size for size, fields in named.BITS.items() if field in fields), 0)
         sized = _NO_VALS.get(each.other) or _NUMBERS.get(_number(each))
         if field in named.TEXTS:
             if sized:
                 rule, what = rules.WRONG_NO_VAL, f"{field} is a text or nil, never {each.other}"
             elif isinstance(each.value, float):
                 rule, what = rules.NEVER_EQUAL, f"{field} is a text, compared with {each.other}"
+            elif field in _TRES and _lacks_sign(each.value):
+                rule = rules.NEVER_EQUAL
+                what = f"{field} begins with gres: (gres/ from Slurm 24.05 on), never {each.other}"
         elif field in named.ZEROS and (sized or each.other == "nil"):
             rule, what = rules.WRONG_NO_VAL, f"{field} is 0 if nobody asked, never {each.other}"
-        elif field in _NIL_NUMBERS and sized:
+        elif field in _NIL_NUMBERS and sized and not _knows_nil(source, field):
             rule, what = rules.WRONG_NO_VAL, f"{field} is nil if nobody asked, never {each.other}"
         elif bits and sized and sized != bits and not _is_compared_with(source, field, bits):
             want = {16: "slurm.NO_VAL16", 32: "slurm.NO_VAL", 64: "slurm.NO_VAL64"}[bits]
@@ -239,12 +251,16 @@ def _compared(source: Source, use: Use) -> Iterator[Finding]:
             bits
             and _asks_nil(each)
             and not _knows_no_val(source, field)
-            and not _or_larger(source, use, each)
+            and not _or_larger(source, each)
         ):
             asked = "taken as a truth" if not each.sign else "compared with nil"
             rule, what = rules.NEVER_NIL, f"{field} is never nil, and is {asked}"
         if rule:
-            yield Finding(rule=rule, line=use.line, what=what, function=use.function)
+            yield Finding(rule=rule, line=each.use.line, what=what, function=each.use.function)
+
+
+def _lacks_sign(value: str | float | None) -> bool:
+    return isinstance(value, str) and value != "" and not value.startswith("gres")
 
 
 def _number(comparison: Comparison) -> float:
@@ -255,18 +271,21 @@ def _asks_nil(comparison: Comparison) -> bool:
     return not comparison.sign or comparison.other == "nil"
 
 
-def _or_larger(source: Source, use: Use, comparison: Comparison) -> bool:
+def _or_larger(source: Source, comparison: Comparison) -> bool:
     """Return whether a condition goes on as ``== nil or FIELD >``, which NO_VAL fulfils as well."""
     if comparison.sign != "==":
         return False
+    use, name = comparison.use, source.tokens[comparison.use.at].text
     words = [each.text for each in source.tokens[use.at + 3 : use.at + 12] if each.text not in "()"]
-    return words[:4] == ["or", use.owner, ".", use.field] and words[4:5] in ([">"], [">="])
+    again = ["or", use.owner, ".", use.field] if name == use.field else ["or", name]
+    return words[: len(again)] == again and words[len(again) : len(again) + 1] in ([">"], [">="])
 
 
 def _all_of(source: Source, field: str) -> Iterator[Comparison]:
     for use in source.uses:
         if use.field == field:
             yield from source.comparisons(use)
+    yield from (each for each in source.loose_comparisons if each.use.field == field)
 
 
 def _is_compared_with(source: Source, field: str, bits: int) -> bool:
@@ -280,6 +299,78 @@ def _knows_no_val(source: Source, field: str) -> bool:
     """Return whether a script compares a field with a NO_VAL, or with a number as large, at all."""
     return any(
         each.other in _NO_VALS or _number(each) >= min(_NUMBERS) for each in _all_of(source, field)
+    )
+
+
+def _knows_nil(source: Source, field: str) -> bool:
+    """Return whether a script asks anywhere if a field is nil."""
+    return any(_asks_nil(each) for each in _all_of(source, field))
+
+
+def _empty_walks(source: Source, names: Names) -> Iterator[Finding]:
+    """Yield loops over records, which are empty tables, and over tables by name with ipairs."""
+    words = source.tokens
+    for at in range(len(words) - 3):
+        walk, owner, after = words[at].text, words[at + 2].text, words[at + 3].text
+        if walk not in ("pairs", "ipairs", "next") or words[at + 1].text != "(":
+            continue
+        field = words[at + 4].text if after == "." and at + 4 < len(words) else ""
+        around = source.around(at)
+        is_part = f"{owner} {around.name if around is not None else ''}" in names.part
+        if after in (")", ",") and (owner in names.desc | names.job or is_part):
+            yield _at(source, at, rules.EMPTY_WALK, f"{walk}({owner}) goes through nothing")
+        elif walk == "ipairs" and after == ")" and owner in names.parts:
+            yield _at(
+                source, at, rules.EMPTY_WALK, f"ipairs({owner}) goes through nothing: it is by name"
+            )
+        elif (owner in names.desc and field == "environment") or (
+            walk == "ipairs" and owner == "slurm" and field in ("jobs", "reservations")
+        ):
+            yield _at(source, at, rules.EMPTY_WALK, f"{walk}({owner}.{field}) goes through nothing")
+
+
+def _truths_compared(source: Source) -> Iterator[Finding]:
+    """Yield ``not a == "x"``: `not` binds first, and a truth is no text, number or nil."""
+    words = source.tokens
+    for at in range(len(words) - 3):
+        if words[at].text != "not" or words[at + 1].kind != "name":
+            continue
+        end = at + 1
+        while end + 2 < len(words) and words[end + 1].text == "." and words[end + 2].kind == "name":
+            end += 2
+        if end + 2 >= len(words) or words[end + 1].text not in ("==", "~="):
+            continue
+        other = words[end + 2]
+        if other.value is not None or other.text == "nil":
+            name = "".join(each.text for each in words[at + 1 : end + 1])
+            what = f"not {name} is a truth, compared with {other.text}"
+            yield _at(source, at, rules.NEVER_EQUAL, what)
+
+
+def _statuses(source: Source) -> Iterator[Finding]:
+    """Yield where what os.execute returns first is compared with a number: true from 5.2 on."""
+    words = source.tokens
+    of: dict[tuple[str, Function | None], bool] = {}
+    for at in range(3, len(words) - 3):
+        word, key = words[at], (words[at].text, source.around(at))
+        runs = [each.text for each in words[at + 2 : at + 5]] == ["os", ".", "execute"]
+        if word.kind != "name":
+            continue
+        is_compared = words[at + 1].text in ("==", "~=") and words[at + 2].kind == "number"
+        if words[at + 1].text == "=":
+            of[key] = runs and words[at - 1].text != ","
+        elif is_compared and of.get(key) and "true" not in source.line_text(word.line):
+            what = f"{word.text} of os.execute is a number in Lua 5.1 alone, then true or nil"
+            yield _at(source, at, rules.LUA_VERSION, what)
+
+
+def _at(source: Source, at: int, rule: str, what: str) -> Finding:
+    around = source.around(at)
+    return Finding(
+        rule=rule,
+        line=source.tokens[at].line,
+        what=what,
+        function=around.name if around is not None else "",
     )
 
 
@@ -464,10 +555,4 @@ _OLDER: Final = frozenset(
 
 
 def _of_lua(source: Source, at: int, what: str) -> Finding:
-    around = source.around(at)
-    return Finding(
-        rule=rules.LUA_VERSION,
-        line=source.tokens[at].line,
-        what=what,
-        function=around.name if around else "",
-    )
+    return _at(source, at, rules.LUA_VERSION, what)

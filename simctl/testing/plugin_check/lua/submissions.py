@@ -137,10 +137,15 @@ class Submissions:
     """Runs jobs under one script; functions that are *missing* get a stand-in that accepts."""
 
     def __init__(
-        self, source: Source, missing: Sequence[str] = (), kind: Kind = JOB_SUBMIT
+        self,
+        source: Source,
+        missing: Sequence[str] = (),
+        kind: Kind = JOB_SUBMIT,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         self.source = source
         self.kind = kind
+        self._files = files or {}
         stubs = "".join(f"function {name}() return 0 end " for name in missing)
         self._text = source.marked(required(kind.name, ""), stubs)
         self.clusters = 0
@@ -160,7 +165,8 @@ class Submissions:
         every = [*first, *jobs]
         scenario = read_scenario(self._scenario(every, lua=lua, slurm=slurm), file="trial")
         scripts = {**self.source.modules, f"{self.kind.name}.lua": self._text}
-        scenario = attrs.evolve(scenario, lua_scripts=scripts)
+        files = {**self._files, **scenario.files}
+        scenario = attrs.evolve(scenario, lua_scripts=scripts, files=files)
         events: list[Event] = []
         world = World(
             scenario,
@@ -316,9 +322,12 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
     others = [each for each in zoo.users(source) if each not in ("alice", "bob")]
     jobs = list(zoo.ZOO)
     jobs += [attrs.evolve(jobs[0], name=f"a job of {each}", user=each) for each in others]
-    taken = any(ruling.asked and ruling.exit == 0 for ruling in first.rulings)
+    own = [each for each in first.rulings if each.job.user == zoo.LET_PASS.user]
+    taken = any(ruling.asked and ruling.exit == 0 for ruling in own)
     if submissions.kind is JOB_SUBMIT:
-        jobs = [*(() if taken else (zoo.LET_PASS,)), *jobs, *zoo.changes(1)]
+        # Of all that are held one is changed: the first, or else the one that no script is shown.
+        known = 0 if taken else sum(ruling.exit == 0 for ruling in first.rulings)
+        jobs = [*(() if taken else (zoo.LET_PASS,)), *jobs, *zoo.changes(known + 1)]
     wished = zoo.wishes(source)
     surest = [wish for wish in wished if wish.weight == 0]
     jobs += _new(zoo.mutants((zoo.ZOO[0],), surest), jobs)[:_ROUND]

@@ -1,7 +1,7 @@
 """Judge what a job_submit.lua did to the jobs of the zoo."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -14,7 +14,7 @@ from simctl.testing.plugin_check.lua import rules
 from simctl.testing.plugin_check.lua.found import Found
 from simctl.testing.plugin_check.lua.given import GivenRun
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
-from simctl.testing.plugin_check.lua.marks import line_of, shown_error
+from simctl.testing.plugin_check.lua.marks import line_of, shown_error, shown_failure
 from simctl.testing.plugin_check.lua.named import JOB_DESC, LATER_OPTIONS
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
@@ -58,6 +58,8 @@ class SubmitCheck:
     kind: Kind = JOB_SUBMIT
     reached: frozenset[int] = frozenset()
     """The blocks that were reached under some version."""
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    """What else there is in trial clusters."""
 
     def run(self) -> tuple[Drive, tuple[str, ...]]:
         """Drive the script under each Lua and Slurm; return the main drive, and where it was run.
@@ -65,7 +67,7 @@ class SubmitCheck:
         Raises:
             InputError: It loads under none.
         """
-        submissions = Submissions(self.source, self._missing(), self.kind)
+        submissions = Submissions(self.source, self._missing(), self.kind, self.files)
         drives: list[Drive] = []
         main, jobs = self._main(submissions)
         drives.append(main)
@@ -107,7 +109,7 @@ class SubmitCheck:
         """Find required functions that are not there, and name them."""
         lacking = list(self.kind.calls.values())
         for lua in self.luas:
-            drive = Submissions(self.source, (), self.kind).run(
+            drive = Submissions(self.source, (), self.kind, self.files).run(
                 (), lua=lua, slurm=self.slurms[0], held=False
             )
             self.trials += 1
@@ -132,7 +134,8 @@ class SubmitCheck:
             failed.append(drive)
         failure = failed[0].failure
         at = f":{line_of(failure)}" if line_of(failure) else ""
-        raise InputError(f"{self.source.name}{at}: it does not load: {shown_error(failure)}")
+        why = shown_failure(self.source.name, shown_error(failure))
+        raise InputError(f"{self.source.name}{at}: it does not load: {why}")
 
     def _others(self, main: Drive) -> Iterator[tuple[str, str]]:
         for lua in self.luas:

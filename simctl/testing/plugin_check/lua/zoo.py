@@ -172,6 +172,8 @@ _OF_FIELD: Final = {
     "wckey": "--wckey",
     "gres": "--gres",
     "tres_per_node": "--gres",
+    "tres_per_job": "--gpus",
+    "tres_per_task": "--gpus-per-task",
     "work_dir": "-D",
     "std_out": "-o",
     "std_err": "-e",
@@ -210,6 +212,7 @@ _USUALLY: Final = {
     "reservation": ("--reservation", "maint"),
     "tres_per_job": ("--gpus", "2"),
     "tres_per_node": ("--gres", "gpu:2"),
+    "tres_per_task": ("--gpus-per-task", "1"),
 }
 """What is asked for where a script looks whether a field is there."""
 
@@ -294,6 +297,9 @@ def _near(source: Source) -> Iterator[Wish]:
         if use.field in _OF_FIELD:
             for value in by_line.get(use.line, ()):
                 yield from _for(use.field, value, 1, use.line)
+    for field, text, line in source.searched():
+        if field in _OF_FIELD:
+            yield from _for(field, text, 1, line)
 
 
 def _anywhere(source: Source) -> Iterator[Wish]:
@@ -339,13 +345,15 @@ def _for(field: str, value: str | float, weight: int, line: int = 0) -> Iterator
             if 0 < number < _HUGE:
                 yield Wish(option, str(number), weight, line)
         return
-    text = _plain(str(value))
+    text = _plain(value if isinstance(value, str) else f"{value:.14g}")
     if not text or len(text) > 200 or "\n" in text:  # noqa: PLR2004 - no option
         return
-    if option == "--gres" and not text.startswith("gpu"):
+    if field.startswith(("gres", "tres_per_")) and not text.startswith("gpu"):
         text = text.removeprefix("gres:").removeprefix("gres/")
         if not text.startswith("gpu"):
             return
+    if option.startswith("--gpus"):
+        text = text.removeprefix("gpu").removeprefix(":")
     if option in ("-D", "-o", "-e") and not text.startswith("/"):
         return
     yield Wish(option, text, weight, line)
