@@ -121,23 +121,32 @@ class Compounds(Processes):
         """Repeat the body as three expressions say."""
         state = self.state
         state.line = command.line
-        await self._value(command.first)
-        first = True
+        before = command.first
+        value: int | None = 0
 
         async def goes_on() -> bool:
-            nonlocal first
-            if not first:
-                await self._value(command.step)
-            first = False
-            return await self._value(command.condition) != 0
+            nonlocal before, value
+            for parts in (before, command.condition):
+                # None at all counts as 1.
+                text = (await expand_text(parts, state)).lstrip() or "1"
+                if (value := await self._value(text)) is None:
+                    return False
+            before = command.step
+            return value != 0
 
         await self._loop(goes_on, command.body, tested=tested)
+        if value is None:
+            state.status = 1
 
-    async def _value(self, parts: tuple[Part, ...]) -> int:
-        """Return the value of an expression; none at all counts as 1."""
-        text = (await expand_text(parts, self.state)).lstrip() or "1"
+    async def _value(self, text: str) -> int | None:
+        """Return the value of an expression; None if it has none, which is told."""
+        state = self.state
         await self._show_text(f"(( {text} ))")
-        return self.state.calculate(text)
+        try:
+            return state.calculate(text)
+        except (ArithmeticMistake, ReadonlyError) as error:
+            await state.complain(f"((: {error}")
+            return None
 
     async def _loop(
         self, goes_on: Callable[[], Awaitable[bool]], body: tuple[Command, ...], *, tested: bool
@@ -202,14 +211,8 @@ class Compounds(Processes):
         """Judge ``(( … ))``."""
         state = self.state
         state.line = command.line
-        try:
-            text = await expand_text(command.parts, state)
-            await self._show_text(f"(( {text} ))")
-            status = 0 if state.calculate(text) else 1
-        except (ArithmeticMistake, ReadonlyError) as error:
-            await state.complain(f"((: {error}")
-            status = 1
-        await self._end_command(status, tested=tested)
+        value = await self._value(await expand_text(command.parts, state))
+        await self._end_command(0 if value else 1, tested=tested)
 
     async def _function(self, command: Function, tested: bool) -> None:
         """Remember a function."""

@@ -25,6 +25,10 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+class _NoNumberError(Exception):
+    """Say why an operand is no number; the test fails, while a word without a value skips it."""
+
+
 Show: TypeAlias = Callable[[str], Awaitable[None]]
 """Shows a test that is about to be judged, if ``set -x`` asks for it."""
 
@@ -33,7 +37,7 @@ async def judge(test: Test, state: ShellState, show: Show) -> int:
     """Return the status of tests: 0 they hold, 1 they do not, 2 they make no sense."""
     try:
         return 0 if await _holds(test, state, show) else 1
-    except (ArithmeticMistake, RegularMistake) as error:
+    except (_NoNumberError, RegularMistake) as error:
         await state.complain(f"[[: {error}")
         return _MISUSED if isinstance(error, RegularMistake) else 1
 
@@ -82,7 +86,10 @@ def _compare(operator: str, left: str, right: str, state: ShellState) -> bool:
         return _matches(left, right, state)
     if operator in ("<", ">"):
         return left < right if operator == "<" else left > right
-    return _COMPARED[operator](state.calculate(left), state.calculate(right))
+    try:
+        return _COMPARED[operator](state.calculate(left), state.calculate(right))
+    except ArithmeticMistake as error:
+        raise _NoNumberError(str(error)) from None
 
 
 def _matches(left: str, right: str, state: ShellState) -> bool:
