@@ -143,6 +143,29 @@ def test_programs_that_a_trial_has_not_are_named(tmp_path: Path) -> None:
     assert check(tmp_path, "local f = io.popen('id -un') f:close()").notes == ()
 
 
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("os.execute('logger of ' .. text)", ["--comment"]),
+        ("os.execute('logger \"of ' .. text .. '\"')", ["--comment"]),
+        ('io.popen("logger \'of " .. text .. "\'"):close()', ["--comment"]),
+        ("os.execute('cd ' .. job_desc.work_dir .. ' && logger ' .. text)", ["--comment", "-D"]),
+        ("if text:match('^[%w_.-]*$') then os.execute('logger of ' .. text) end", []),
+        (r"""os.execute("logger '" .. text:gsub("'", "'\\''") .. "'")""", []),
+        ("os.execute(string.format('logger %d', submit_uid)) slurm.log_info(text)", []),
+    ],
+)
+def test_a_text_that_runs_as_a_command_is_found(
+    tmp_path: Path, line: str, options: list[str]
+) -> None:
+    """It is run in a trial cluster: quotes that hold, and checks before, leave nothing to find."""
+    report = check(tmp_path, f"local text = job_desc.comment or 'none' {line}")
+    found = [each for each in report.mistakes if each.rule == "shell-hole"]
+    assert sorted(each.what.partition(" ")[0] for each in found) == options
+    assert {each.where for each in found} <= {"job_submit.lua:2"}
+    assert all("simctl-hole" not in each.command for each in report.treated)
+
+
 def test_modules_beside_a_script_are_used_and_keep_their_lines(tmp_path: Path) -> None:
     """A mistake in one is told with its own place."""
     (tmp_path / "rules.lua").write_text(

@@ -78,6 +78,13 @@ OLD_INTERFACE: Final = rule(
     remedy="delete the calls of setmetatable with such functions: job_desc, job_rec and the "
     "partitions in part_list, a table by name, are read and written as they are",
 )
+SHELL_HOLE: Final = rule(
+    "shell-hole",
+    rank=0,
+    cost="every user of the cluster can run commands as SlurmUser, who rules it",
+    remedy="let no text of a job into a line of shell before it has been held against a list, or "
+    "against a pattern such as ^[%w_.-]+$",
+)
 LOST_ARGUMENT: Final = rule(
     "lost-argument",
     rank=1,

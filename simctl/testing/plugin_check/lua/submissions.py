@@ -57,6 +57,14 @@ class Ruling:
 
     took_us: int
 
+    hole: str = ""
+    """The line of shell in which a text of the job ran as a command."""
+
+    @property
+    def hole_option(self) -> str:
+        """Return the option whose text ran as a command."""
+        return next((name for name, value in self.job.options if zoo.HOLE in value), "")
+
     @property
     def errors(self) -> tuple[str, ...]:
         """Return the Lua errors that came of it."""
@@ -92,7 +100,8 @@ class Drive:
     @property
     def lacking(self) -> tuple[str, ...]:
         """Return the programs that the script ran and the cluster has not."""
-        return lacking((*self.loading, *(line for each in self.rulings for line in each.commands)))
+        lines = (line for each in self.rulings for line in each.commands if zoo.HOLE not in line)
+        return lacking((*self.loading, *lines))
 
     @property
     def endless(self) -> bool:
@@ -213,7 +222,7 @@ class Submissions:
             ),
             f"users: {json.dumps(zoo.users(source))}",
             'files: {job.sh: "#!/bin/bash\\nsleep 1\\n"}',
-            "programs: {}",
+            f"programs: {{{zoo.HOLE}: {{runs: 0s}}}}",
             "timeline:",
             *(
                 f"  - {{at: {at}s, as: {job.user}, run: {json.dumps(job.line)}}}"
@@ -271,9 +280,19 @@ def _rulings(
                 reached=reached(own),
                 commands=tuple(_shell(own, at)),
                 took_us=sum(each.time_us - each.t0_us for each in calls if each.t0_us is not UNSET),
+                hole=_hole(own),
             )
         )
     return tuple(found)
+
+
+def _hole(events: Sequence[Event]) -> str:
+    """Return the line of shell in which slurmctld ran what a job brought; nothing if it did not."""
+    for event in events:
+        args = event.args if isinstance(event.args, dict) else {}
+        if event.name == "exec" and event.daemon == "slurmctld" and args.get("path") == zoo.HOLE:
+            return next((each for each in _lines_of_shell(events) if zoo.HOLE in each), zoo.HOLE)
+    return ""
 
 
 def of_given(run: GivenRun) -> Drive:
@@ -322,6 +341,7 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
     others = [each for each in zoo.users(source) if each not in ("alice", "bob")]
     jobs = list(zoo.ZOO)
     jobs += [attrs.evolve(jobs[0], name=f"a job of {each}", user=each) for each in others]
+    jobs += zoo.shell_texts(source) if submissions.kind is JOB_SUBMIT else ()
     own = [each for each in first.rulings if each.job.user == zoo.LET_PASS.user]
     taken = any(ruling.asked and ruling.exit == 0 for ruling in own)
     if submissions.kind is JOB_SUBMIT:

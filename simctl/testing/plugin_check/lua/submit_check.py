@@ -29,7 +29,7 @@ from simctl.testing.plugin_check.lua.submissions import (
     explore,
     of_given,
 )
-from simctl.testing.plugin_check.lua.zoo import LET_PASS, Job
+from simctl.testing.plugin_check.lua.zoo import HOLE, LET_PASS, Job
 from simctl.wire import errno
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import NO_VAL, SECOND
@@ -43,6 +43,7 @@ _USUAL: Final = re.compile("submission failed|job allocation|^salloc: job |queue
 _COMMANDS: Final = 3
 _ENDLESS: Final = re.compile(r"without coming back|took too many steps")
 _ORDERS: Final = (1, 2)
+_RUNS: Final = ("popen", "execute")
 
 
 @attrs.define(eq=False)
@@ -164,6 +165,11 @@ class SubmitCheck:
                 self._error(drive, ruling, function, error)
             for text in ruling.logs:
                 self._logged(ruling, function, text)
+            if ruling.hole and not self.found.has(rules.SHELL_HOLE, f"{ruling.hole_option} "):
+                what = f"{ruling.hole_option} of a job runs as a command: {ruling.hole}"
+                lines = [each.line for each in self.source.tokens if each.text in _RUNS]
+                line = lines[0] if len(set(lines)) == 1 else 0
+                self.found.blame(rules.SHELL_HOLE, function, what, line=line)
             for command in ruling.commands:
                 asks = asks_slurmctld(command)
                 of_ctld = self.kind is JOB_SUBMIT
@@ -303,7 +309,7 @@ class SubmitCheck:
                 ruling=shown(ruling),
             )
             for ruling in main.rulings
-            if ruling.asked and ruling.job != LET_PASS
+            if ruling.asked and ruling.job != LET_PASS and HOLE not in ruling.job.line
         )
 
     def driven(self, main: Drive) -> tuple[str, ...]:

@@ -260,6 +260,29 @@ def together(source: Source) -> tuple[tuple[tuple[str, str], ...], ...]:
     return tuple(each for each in found if len(each) > 1)
 
 
+HOLE: Final = "simctl-hole"
+"""A program that runs inside slurmctld where a script makes a line of shell of a job's texts."""
+
+_QUOTED: Final = (f"x$({HOLE})", f"x';{HOLE};'")
+"""Texts that run it where they are not quoted or between double quotes, and between single ones."""
+
+
+def shell_texts(source: Source) -> tuple[Job, ...]:
+    """Return jobs whose texts hold a command, if the script runs lines of shell and reads these."""
+    if not any(each.text in ("popen", "execute") for each in source.tokens):
+        return ()
+    fields = {use.field for use in source.uses}
+    return tuple(
+        ZOO[0].with_option(_OF_FIELD[field], f"/tmp/{text}" if field in _PATHS else text)
+        for field in (*_NAMES, "licenses", "wckey", "mail_user", *_PATHS)
+        if field in fields
+        for text in _QUOTED
+    )
+
+
+_PATHS: Final = ("work_dir", "std_out", "std_err")
+
+
 def _of_zoo() -> Iterator[Wish]:
     """Yield the options in which jobs of the zoo differ from the usual one."""
     usual = dict(ZOO[0].options)
