@@ -467,26 +467,46 @@ def test_who_is_told_that_there_is_no_such_job_is_told_nothing_of_it() -> None:
     assert not _run(text, "guide", Path("s.yaml")).broken
 
 
-@pytest.mark.parametrize("saves", [True, False])
+HELD_UP = (
+    "nodes: [{name: n1}]\n"
+    "partitions: [{name: debug, nodes: n1, default: true}]\n"
+    "users: {alice: 1001}\n"
+    "timeline:\n"
+    "  - {at: 1s, as: alice, run: sbatch -H --wrap true}\n"
+    "  - {at: 5s, as: alice, run: sbatch --wrap 'srun sleep 10'}\n"
+    "  - {at: 13s, as: alice, run: sbatch -H --wrap true}\n"
+    "  - {at: 14s, as: alice, run: sbatch -H --wrap true}\n"
+    "  - {at: 15s, fault: {hang: CALL, for: LONG}}\n"
+    "  - {at: 80s, fault: {crash: slurmctld}}\n"
+    "  - {at: 81s, fault: {start: slurmctld}}\n"
+    "  - {at: 100s, as: root, run: scancel 1}\n"
+)
+"""A plugin call takes time, from when job 3 and 4 have come and the step of job 2 ends, or a save."""
+
+
+@pytest.mark.parametrize(
+    "call", ["slurm_ckpt_pack_job", "slurm_ckpt_free_job", "switch_p_free_jobinfo"]
+)
+@pytest.mark.parametrize(
+    ("long", "lost", "is_found"),
+    [
+        ("1h", 0, False),
+        ("50s", 0, False),
+        # It was saved well before; job 4 need not have been.
+        ("1h", 1, True),
+        ("1h", 4, False),
+        # The call is over before slurmctld dies: what had waited for that is saved.
+        ("50s", 4, True),
+    ],
+)
 def test_a_save_that_a_plugin_holds_up_has_lost_what_came_since(
-    saves: bool, monkeypatch: pytest.MonkeyPatch
+    call: str, long: str, lost: int, is_found: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Job 2 came while job 1 was being packed, for a minute; job 1 was saved well before."""
-    if not saves:
-        never(monkeypatch)
-    text = (
-        "nodes: [{name: n1}]\n"
-        "partitions: [{name: debug, nodes: n1, default: true}]\n"
-        "users: {alice: 1001}\n"
-        "timeline:\n"
-        "  - {at: 1s, as: alice, run: sbatch -H --wrap true}\n"
-        "  - {at: 15s, fault: {hang: slurm_ckpt_pack_job, for: 1h}}\n"
-        "  - {at: 20s, as: alice, run: sbatch -H --wrap true}\n"
-        "  - {at: 80s, fault: {crash: slurmctld}}\n"
-        "  - {at: 81s, fault: {start: slurmctld}}\n"
-        "  - {at: 100s, as: root, run: scancel 1}\n"
-    )
+    """Whatever call it is, and until it has ended."""
+    if lost:
+        saved_as("job_state", without(A_JOB, "job_id", lost))(monkeypatch)
+    text = HELD_UP.replace("CALL", call).replace("LONG", long)
     ran = _run(text, "modern", Path("s.yaml"))
-    lost = [each.detail for each in ran.broken if each.kind == "ledger"]
-    assert [each.partition(":")[0] for each in lost] == ([] if saves else ["job 1"])
-    assert saves or "slurmctld knows nothing of it" in lost[0]
+    found = [each.detail for each in ran.broken if each.text.startswith("told-job-is-kept")]
+    assert [each.partition(":")[0] for each in found] == ([f"job {lost}"] if is_found else [])
+    assert is_found or not rules(ran.broken)

@@ -17,13 +17,6 @@ from simctl.wire.ids import SECOND
 UNSAVED_US: Final = 6_000_000
 """How long before its death slurmctld of model modern may have last saved: 5 s, and the save."""
 
-_SAVES_WAIT_FOR: Final = (
-    *("slurm_ckpt_alloc_job", "slurm_ckpt_pack_job", "slurm_ckpt_op"),
-    *("switch_p_build_jobinfo", "switch_p_pack_jobinfo", "switch_p_copy_jobinfo"),
-    *("switch_p_job_step_complete", "switch_p_libstate_save"),
-)
-"""Calls of slurmctld, made for a save or under its locks: no save ends before such a one does."""
-
 MIN_JOB_AGE_S: Final = 300
 _RC: Final = "RESPONSE_SLURM_RC"
 _ENDS: Final = (
@@ -156,20 +149,23 @@ def _start(run: Observed, books: int, since: int, death: Event, rest: Event) -> 
 
 
 def _saved_us(run: Observed, death: Event) -> int:
-    """Return until when slurmctld has certainly saved: saves wait for calls that take long."""
-    lasted = []
-    for name in _SAVES_WAIT_FOR:
-        ends = {each.enter: each.time_us for each in run.calls(name) if each.pid == death.pid}
-        lasted += [
-            (each.time_us, ends.get(each.seq, death.time_us))
-            for each in run.by_name.get(name, ())
-            if each.phase == "enter" and each.pid == death.pid
-        ]
-    sure_us = death.time_us - UNSAVED_US
-    for began_us, ended_us in sorted(lasted, reverse=True):
-        if ended_us > sure_us:
-            sure_us = min(sure_us, began_us - UNSAVED_US)
-    return sure_us
+    """Return until when slurmctld has certainly saved: no save is made during a plugin call."""
+    free_us = death.time_us
+    for began_us, ended_us in sorted(_held(run, death), key=lambda each: each[1], reverse=True):
+        if ended_us >= free_us:
+            free_us = min(free_us, began_us)
+    return free_us - UNSAVED_US
+
+
+def _held(run: Observed, death: Event) -> Iterator[tuple[int, int]]:
+    """Give the times of those plugin calls of a slurmctld that took any."""
+    own = [each for each in run.by_pid[int(str(death.pid))] if each.kind == "plugin"]
+    ends = {each.enter: each.time_us for each in own if each.enter is not UNSET}
+    for each in own:
+        if each.phase == "enter":
+            ended_us = ends.get(each.seq, death.time_us)
+            if ended_us > each.time_us:
+                yield each.time_us, ended_us
 
 
 def _saves(run: Observed) -> bool:
