@@ -481,7 +481,7 @@ HELD_UP = (
     "  - {at: 81s, fault: {start: slurmctld}}\n"
     "  - {at: 100s, as: root, run: scancel 1}\n"
 )
-"""A plugin call takes time, from when job 3 and 4 have come and the step of job 2 ends, or a save."""
+"""A plugin call takes time from when jobs 3 and 4 are there: for a save, or as step 2.0 ends."""
 
 
 @pytest.mark.parametrize(

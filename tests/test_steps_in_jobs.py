@@ -259,6 +259,18 @@ def test_a_task_that_minds_no_sigterm_is_killed_killwait_later() -> None:
     assert time(ran.all("exit", step="1.0", daemon="task")) == [120]
 
 
+@pytest.mark.parametrize("deed", ["scancel 1", "scontrol requeue 1"])
+@pytest.mark.parametrize(("ended_s", "told"), [(89, False), (91, True)])
+def test_a_step_of_a_job_that_has_ended_has_no_limit_any_more(
+    deed: str, ended_s: int, told: bool
+) -> None:
+    """Though it ends but KillWait later; its nodes have been told of the end of the job."""
+    ends = f"  - {{at: {ended_s}s, as: alice, run: {deed}}}\n  - {{at: 150s, run: scancel 1}}\n"
+    ran = script("srun -t1 -N1 -n1 ./stubborn", more=ends)
+    assert time(ran.all("exit", step="1.0", daemon="task"))[0] == (120 if told else 119)
+    assert bool(ran.all("REQUEST_KILL_TIMELIMIT", phase="send")) is told
+
+
 def test_a_step_that_ends_in_time_leaves_no_limit_behind() -> None:
     """The run is over with the job."""
     ran = script("srun -t30 ./ten")

@@ -192,7 +192,8 @@ def _signal(ctld: Controller, _: Mailbox, message: RequestSignalTasks) -> bool:
 
 def _step_limit(ctld: Controller, _: Mailbox, message: RequestKillStepTimelimit) -> bool:
     job = _job(ctld, message)
-    return job is not None and message.step_id in job.steps
+    running = job is not None and job.state.base is JobBase.RUNNING
+    return job is not None and running and message.step_id in job.steps
 
 
 def _prolog(ctld: Controller, _: Mailbox, message: RequestLaunchProlog) -> bool:

@@ -79,8 +79,9 @@ async def step_limit_due(ctld: Controller, _: Envelope, message: StepLimitDue) -
     job = step.job
     if job.steps.get(step.step_id) is not step:
         return
-    if job.state.base is JobBase.SUSPENDED:
-        # Its clock stands still; it is looked at again once the job goes on.
+    if job.state.base is not JobBase.RUNNING:
+        # Of one that is suspended the clock stands still; it is looked at again once that goes on.
+        # What has ended is told so already, and a node may have left it.
         return
     step.time_out()
     if step.srun is not None and step.srun.open:
