@@ -18,7 +18,7 @@ function slurm_cli_setup_defaults(options, early)
 end
 function slurm_cli_pre_submit(options, offset)
   slurm.cli_store(1, options["job-name"] or "nameless")
-  if options["time"] == nil then options["time"] = "30" end
+  if slurm.time_str2mins(options["time"]) < 0 then options["time"] = "30" end
   if options["partition"] == "old" then return slurm.ERROR end
   if options["job-name"] == "bug" then error("a bug") end
   if options["job-name"] == "json" then slurm.log_info(slurm.json_cli_options(options)) end
@@ -88,12 +88,16 @@ def test_a_script_sets_options_ends_commands_and_keeps_texts(tmp_path: Path) -> 
     assert "setup_defaults" not in inside
 
 
+UNASKED = "2982616-04:14:00"
+"""What NO_VAL minutes are as a limit of time."""
+
 READ = """\
 local function read(options)
   local out = {}
   for _, name in ipairs({"ntasks", "nodes", "ntasks-per-node", "cpus-per-task", "hold", "exclusive",
                          "mem", "mem-per-cpu", "time", "gres", "signal", "array", "pty", "export",
-                         "wait", "account", "begin", "no-such", "chdir"}) do
+                         "wait", "account", "begin", "no-such", "chdir", "time-min", "uid", "gid",
+                         "segment"}) do
     out[#out + 1] = name .. "=" .. tostring(options[name])
   end
   slurm.log_info("%s", table.concat(out, " "))
@@ -108,7 +112,7 @@ def test_options_read_as_slurm_tells_them(tmp_path: Path) -> None:
     """Defaults have texts, flags are unset, sizes and times are in Slurm's form."""
     bare = (
         "ntasks=1 nodes=1-0 ntasks-per-node=-2 cpus-per-task=0 hold=unset exclusive=unset mem=nil "
-        "mem-per-cpu=nil time=nil gres=nil signal=0@0 "
+        f"mem-per-cpu=nil time={UNASKED} gres=nil signal=0@0 "
     )
     full = (
         "ntasks=4 nodes=2 ntasks-per-node=2 cpus-per-task=1 hold=set exclusive=exclusive mem=0? "
@@ -124,14 +128,55 @@ def test_options_read_as_slurm_tells_them(tmp_path: Path) -> None:
     result, _ = run(tmp_path, text, READ)
     wanted = [
         f"{bare}array=nil pty=invalid-context export=nil wait=unset account=nil begin=Unknown "
-        "no-such=nil chdir=/home/alice\n",
+        f"no-such=nil chdir=/home/alice time-min={UNASKED} uid=1001 gid=1001 segment=nil\n",
         f"{full}signal=0@0 array=nil",
         f"{bare}array=invalid-context pty=unset export=nil wait=invalid-context",
-        "mem-per-cpu=2G time=nil gres=nil signal=0@0 array=invalid-context pty=invalid-context "
+        f"mem-per-cpu=2G time={UNASKED} gres=nil signal=0@0 array=invalid-context "
+        "pty=invalid-context "
         "export=invalid-context",
     ]
     for command, text in zip(result.commands, wanted, strict=True):
         assert text in command.stderr
+
+
+@pytest.mark.parametrize(
+    ("slurm", "wanted"),
+    [
+        ("22.05", f"time={UNASKED} pty=unset/set uid=1001 segment=nil mins=-1"),
+        ("23.02", f"time={UNASKED} pty=unset/set uid=99 segment=nil mins=-1"),
+        ("23.11", f"time={UNASKED} pty=unset/set uid=99 segment=nil mins=-1"),
+        ("24.05", "time=nil pty=nil/ uid=99 segment=unset mins=-2"),
+    ],
+)
+def test_what_nobody_asked_for_reads_by_version(tmp_path: Path, slurm: str, wanted: str) -> None:
+    """A limit of time, a terminal, the user and a segment tell differently of nothing."""
+    script = """
+    function slurm_cli_setup_defaults() return 0 end
+    function slurm_cli_pre_submit(options)
+      if options["job-name"] == "json" then
+        slurm.log_info("%s", slurm.json_cli_options(options))
+      else
+        slurm.log_info("time=%s pty=%s uid=%s segment=%s mins=%d", tostring(options["time"]),
+                       tostring(options["pty"]), options["uid"], tostring(options["segment"]),
+                       slurm.time_str2mins(options["time"]))
+      end
+      return 0
+    end
+    function slurm_cli_post_submit() end
+    """
+    text = HEAD.replace("timeline:", f'lua: {{slurm: "{slurm}"}}\ntimeline:') + (
+        "  - {at: 1s, as: alice, run: srun true}\n"
+        "  - {at: 5s, as: alice, run: srun --pty true}\n"
+        "  - {at: 9s, as: alice, run: srun -J json -t 90 --mem=4096 true}\n"
+    )
+    result, _ = run(tmp_path, text, script)
+    bare, given, json = (command.stderr for command in result.commands)
+    without, _, pty = wanted.partition("/")
+    assert without in bare
+    assert without.rpartition(" pty=")[0] + f" pty={pty}" in given
+    # The options in JSON have the texts that reading them one by one gives.
+    assert '"time": "01:30:00"' in json
+    assert '"mem": "4G"' in json
 
 
 def test_a_script_that_does_not_load_ends_the_command(tmp_path: Path) -> None:

@@ -377,7 +377,7 @@ function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 def test_a_filter_of_options_is_driven_as_well(tmp_path: Path) -> None:
     """What is right passes; errors, names that there are not and returns are found."""
     path = tmp_path / "cli_filter.lua"
-    path.write_text(FILTER.format('if options["time"] == nil then options["time"] = "60" end'))
+    path.write_text(FILTER.format('if options["comment"] == nil then options["time"] = "60" end'))
     report = check_script(str(path), slurms=("22.05",))
     assert [(each.rule, each.where, each.what) for each in report.mistakes] == []
     assert len(report.driven) == 3

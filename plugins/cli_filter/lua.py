@@ -129,6 +129,7 @@ class CliFilterLua(CliFilterPlugin):
 
     def _record(self, state: LuaState, options: CliOptions) -> Any:
         settings = lua_settings()
+        uid = process().uid
 
         def get(name: Any) -> Any:
             if name == "argv":
@@ -142,7 +143,7 @@ class CliFilterLua(CliFilterPlugin):
                 return texts.given(str(name), typed, settings.slurm)
             if name == "chdir" and options.command != "salloc":
                 return options.work_dir
-            text = texts.default(str(name), options.command)
+            text = texts.default(str(name), options.command, settings.slurm, uid)
             if text is None and not options.has(str(name)):
                 log.debug(f"options has no field {name}")
             return text
@@ -175,8 +176,9 @@ class CliFilterLua(CliFilterPlugin):
         options = self._options
         if options is None:
             return "{}"
-        held = {"type": options.command, "argv": list(options.argv), **options.as_dict()}
-        return json.dumps(held)
+        slurm = lua_settings().slurm
+        told = {name: texts.given(name, typed, slurm) for name, typed in options.as_dict().items()}
+        return json.dumps({"type": options.command, "argv": list(options.argv), **told})
 
     def _json_env(self) -> str:
         wanted = ("SLURM_", "SPANK_")

@@ -47,7 +47,7 @@ _OWN: Final[Mapping[tuple[str, ...], Mapping[str, str | None]]] = {
         **_each("accel-bind bcast bcast-exclude cpu-bind epilog het-group pack-group mpi", None),
         **_each("prolog send-libs task-epilog task-prolog", None),
         **_each("disable-status exact interactive label multi-prog no-allocate overlap", "unset"),
-        **_each("preserve-env pty quit-on-interrupt resv-ports unbuffered whole", "unset"),
+        **_each("preserve-env quit-on-interrupt resv-ports unbuffered whole", "unset"),
         "compress": "none",
         "msg-timeout": "10",
         "relative": "-2",
@@ -62,8 +62,23 @@ _OWN: Final[Mapping[tuple[str, ...], Mapping[str, str | None]]] = {
 _MEMORY: Final = re.compile(r"(\d{1,12})([kmgtp]?)b?", re.ASCII | re.IGNORECASE)
 
 
-def default(name: str, command: str) -> str | None:
-    """Return the text of an option that was not given; None for nil."""
+_UNASKED: Final = "2982616-04:14:00"
+"""NO_VAL minutes, which Slurm before 24.05 writes like any other limit."""
+
+_NOBODY: Final = "99"
+"""The user and the group of commands from 23.02 on, which leave it to slurmctld who asks."""
+
+
+def default(name: str, command: str, slurm: str, uid: int) -> str | None:
+    """Return the text of an option that was not given, in Slurm of a version; None for nil."""
+    if name in ("time", "time-min"):
+        return _UNASKED if slurm < "24.05" else None
+    if name in ("uid", "gid"):
+        return str(uid) if slurm < "23.02" else _NOBODY
+    if name == "segment":
+        return "unset" if slurm >= "24.05" else None
+    if name == "pty":
+        return ELSEWHERE if command != "srun" else "unset" if slurm < "24.05" else None
     for commands, texts in _OWN.items():
         if name in texts:
             return texts[name] if command in commands else ELSEWHERE
@@ -76,6 +91,8 @@ def default(name: str, command: str) -> str | None:
 
 def given(name: str, typed: str, slurm: str) -> str:
     """Return the text of an option that was typed like that; a flag is typed ``set``."""
+    if typed == "set" and name == "pty" and slurm >= "24.05":
+        return ""
     if typed == "set" and name in _FLAGS:
         return _FLAGS[name]
     change = _CHANGED.get(name)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from simctl.plugin import NO_VAL, disk, log, now, process, sleep
+from simctl.plugin import disk, log, now, process, sleep
 
 _REGULAR: Final = 0o100000
 _FOLDER: Final = 0o40000
@@ -289,10 +289,14 @@ class Machine:
     def minutes(text: str) -> int:
         """Return the minutes that a time limit stands for; a signed number, as Slurm's is.
 
-        So no time is -2, and no limit -1: neither is slurm.NO_VAL or slurm.INFINITE.
+        So no time is -2, and no limit -1: neither is slurm.NO_VAL or slurm.INFINITE. Slurm counts
+        seconds in an int, which 68 years do not fit into.
         """
-        found = minutes(text)
-        return found if found < 1 << 31 else found - (1 << 32)
+        seconds = _seconds(text)
+        if seconds < 0:
+            return seconds
+        held = (seconds + (1 << 31)) % (1 << 32) - (1 << 31)
+        return int((held + 59) / 60)
 
 
 _TIME: Final = re.compile(
@@ -305,20 +309,22 @@ def minutes(text: str) -> int:
 
     What is no time is NO_VAL, and ``-1``, ``INFINITE`` and ``UNLIMITED`` are the largest number.
     """
+    seconds = _seconds(text)
+    return -(-seconds // 60) if seconds >= 0 else seconds + (1 << 32)
+
+
+def _seconds(text: str) -> int:
+    """Return the seconds of a time limit: -1 for no limit, -2 for what is no time."""
     word = text.strip()
     if word.casefold() in ("-1", "infinite", "unlimited"):
-        return NO_VAL + 1
+        return -1
     match = _TIME.fullmatch(word)
     if match is None or len(word) > _LONGEST_TIME:
-        return NO_VAL
+        return -2
     days, one, two, three = (int(match[name] or 0) for name in ("days", "one", "two", "three"))
-    if match["days"] is not None:
-        seconds = days * 86_400 + one * 3600 + two * 60 + three
-    elif match["three"] is not None:
-        seconds = one * 3600 + two * 60 + three
-    else:
-        seconds = one * 60 + two
-    return -(-seconds // 60)
+    if match["days"] is not None or match["three"] is not None:
+        return days * 86_400 + one * 3600 + two * 60 + three
+    return one * 60 + two
 
 
 _LONGEST_TIME: Final = 30
