@@ -279,6 +279,11 @@ class JournalingHost:
         """Return what a shell knows of its surroundings."""
         return dict(self._ask("facts", self._host.facts))
 
+    def users(self) -> list[tuple[str, int, int, str]]:
+        """Return name, number, group and home of every user of the cluster."""
+        found = self._ask("users", lambda: [list(each) for each in self._host.users()])
+        return [(name, uid, gid, home) for name, uid, gid, home in found]
+
     def count_turn(self) -> bool:
         """Count a turn of a loop or trap."""
         return self._repeating or self._host.count_turn()

@@ -243,6 +243,10 @@ class FakeHost:
         """Tell where this is."""
         return {"HOSTNAME": "n1", "UID": "1001", "USER": "alice", "PPID": "1", "SEED": "7"}
 
+    def users(self) -> list[tuple[str, int, int, str]]:
+        """Tell who there is."""
+        return [("root", 0, 0, "/root"), ("alice", 1001, 100, "/home/alice")]
+
     def now_us(self) -> int:
         """Tell the time, which stands still."""
         return 1_700_000_000_000_000

@@ -342,3 +342,25 @@ def test_usual_memory_of_a_partition_is_of_a_cpu_or_of_a_node(tmp_path: Path) ->
     world = World(read_scenario(text, file=str(tmp_path / "s.yaml")))
     result = world.run()
     assert [each.detail for each in result.expectations if not each.held] == []
+
+
+def test_a_script_looks_users_up(tmp_path: Path) -> None:
+    """By getent and id, by name and by number; a user that there is not has a status of its own."""
+    runs = (
+        "getent passwd 1001 | cut -d: -f1,3,6",
+        "getent passwd alice",
+        "getent group alice | cut -d: -f1",
+        "getent passwd nosuch; echo $?",
+        "getent passwd | grep -c alice",
+        "id -un 1001; id -u alice; id -un",
+        "id -u nosuch || echo no",
+    )
+    read = read_by_script(
+        tmp_path,
+        *(f"(io.popen([[{each}]]):read('*a'):gsub('\\n', ' '))" for each in runs),
+        run_line="sbatch --wrap true",
+    )
+    assert read == [
+        *("alice:1001:/home/alice ", "alice:x:1001:1001::/home/alice:/bin/bash ", "alice "),
+        *("2 ", "1 ", "alice 1001 slurm ", "no "),
+    ]

@@ -426,6 +426,7 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
   if gpus == "gpu:a100:2" then return 1 end --@ never-equal
   local status = os.execute("true")
   if status ~= 0 then return 1 end --@ lua-version
+  if job_desc.environment == nil then return 1 end --@ never-nil
   if job_desc.min_mem_per_cpu == slurm.NO_VAL64 then return 1 end --@ wrong-no-val
   return 0
 end
@@ -458,6 +459,7 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
   if gpus == "gres:gpu:1" or gpus == "gres/gpu:1" or gpus == "" then return 1 end
   local status = os.execute("true")
   if status == true or status == 0 then return 1 end
+  if job_desc.environment["HOME"] == nil then return 1 end
   local more = part_list.debug and part_list.debug.max_nodes
   if more == nil then return 1 end
   if job_desc.min_mem_per_cpu and job_desc.min_mem_per_cpu ~= slurm.NO_VAL64 then return 1 end
@@ -549,3 +551,15 @@ def test_files_of_a_scenario_are_there_in_trial_clusters(tmp_path: Path) -> None
     assert report.mistakes == ()
     rulings = {each.name: each.ruling for each in report.treated}
     assert rulings["a usual batch job"].startswith("refused (1)")
+
+
+def test_a_text_of_a_user_that_is_taken_for_a_format_is_found(tmp_path: Path) -> None:
+    """As a job has a % in its name; with a format of its own the text is only that."""
+    bad = SUBMIT.format('slurm.log_info("named " .. tostring(job_desc.name))')
+    good = SUBMIT.format('slurm.log_info("named %s", tostring(job_desc.name))')
+    report = check(tmp_path, bad + MODIFY)
+    assert [(each.rule, each.where) for each in report.mistakes] == [
+        ("text-as-format", "job_submit.lua:2")
+    ]
+    assert "a name with odd characters" in report.mistakes[0].what
+    assert check(tmp_path, good + MODIFY).mistakes == ()

@@ -141,6 +141,9 @@ def test_programs_that_a_trial_has_not_are_named(tmp_path: Path) -> None:
     (note,) = report.notes
     assert note.startswith("/opt/site/ask: the trial clusters have no such program")
     assert check(tmp_path, "local f = io.popen('id -un') f:close()").notes == ()
+    shell = "getent passwd | sort -t'|' -k 1r | awk -F: '{print $1; x}'"
+    line = f'local f = io.popen("{shell}") f:close()'
+    assert check(tmp_path, line).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def modules_beside(script: Path, text: str) -> dict[str, str]:
         for module, place in _WANTS.findall(texts.pop()):
             name = place or f"{module.replace('.', '/')}.lua"
             path = script.parent / name
-            if name not in found and ".." not in path.parts and path.is_file():
+            own = path.name == script.name or name in found
+            if not own and ".." not in path.parts and path.is_file():
                 try:
                     found[name] = read_script(str(path))
                 except OSError:

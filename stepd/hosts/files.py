@@ -172,6 +172,10 @@ class Files(Signals):
             "SEED": str(seed),
         }
 
+    def users(self) -> list[tuple[str, int, int, str]]:
+        """Return name, number, group and home of every user of the cluster."""
+        return [(each.name, each.uid, each.gid, each.home) for each in self._site.users.values()]
+
     def count_turn(self) -> bool:
         """Count a turn of a loop or trap; return whether there may be more."""
         return self._streams.count_turn()

@@ -258,6 +258,9 @@ class ShellHost(Protocol):
     def facts(self) -> dict[str, str]:
         """Return what a shell knows of its surroundings: HOSTNAME, UID, PPID, and a SEED."""
 
+    def users(self) -> list[tuple[str, int, int, str]]:
+        """Return name, number, group and home of every user of the cluster."""
+
     def count_turn(self) -> bool:
         """Count a turn of a loop or trap.
 

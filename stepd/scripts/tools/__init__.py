@@ -142,6 +142,7 @@ _KNOWN: dict[str, _Known] = {
     ),
     "whoami": _Known(spec=Spec(), main="system.whoami"),
     "id": _Known(spec=Spec(flags="ugn"), main="system.identity"),
+    "getent": _Known(spec=Spec(), main="system.getent"),
     "uname": _Known(spec=Spec(flags="snmo"), main="system.uname"),
     "which": _Known(spec=Spec(flags="s"), main="system.which"),
     "printenv": _Known(spec=Spec(), main="system.printenv"),

@@ -13,6 +13,7 @@ from simctl.stepd.signals import SIGKILL, SignalError, signal_number
 
 _US = 1_000_000
 _NOT_FOUND = 127
+_NO_KEY = 2
 _TIMED_OUT = 124
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LENGTH = re.compile(r"(\d{1,12}(?:\.\d{0,6})?|\.\d{1,6})([smhd]?)")
@@ -194,12 +195,40 @@ async def whoami(tool: Tool, options: Options) -> int:
 
 
 async def identity(tool: Tool, options: Options) -> int:
-    """Write the user's number or name."""
+    """Write number or name of a user or of a user's group; each user has a group of that name."""
     facts = tool.host.facts()
     if "u" not in options and "g" not in options:
         raise ToolMistake("id: only -u, -g and -n are simulated")
+    who = options.operands[0] if options.operands else facts["UID"]
+    for name, uid, gid, _ in tool.host.users():
+        if who in (name, str(uid)):
+            number = uid if "u" in options else gid
+            await tool.out(f"{name if 'n' in options else number}\n")
+            return 0
+    if options.operands:
+        raise ToolMistake(f"id: '{who}': no such user")
     await tool.out((facts["USER"] if "n" in options else facts["UID"]) + "\n")
     return 0
+
+
+async def getent(tool: Tool, options: Options) -> int:
+    """Write what is known of users or of their groups: all, or those that are named."""
+    if not options.operands:
+        raise ToolMistake("getent: wrong number of arguments")
+    database, *names = options.operands
+    if database not in ("passwd", "group"):
+        raise ToolMistake(
+            f"getent: Unknown database: {database}; passwd and group are simulated", 1
+        )
+    lines: dict[str, str] = {}
+    for name, uid, gid, home in tool.host.users():
+        number = uid if database == "passwd" else gid
+        rest = f"{uid}:{gid}::{home}:/bin/bash" if database == "passwd" else f"{gid}:"
+        lines |= dict.fromkeys((name, str(number)), f"{name}:x:{rest}")
+    wanted = names or list(dict.fromkeys(line.partition(":")[0] for line in lines.values()))
+    found = [lines.get(each, "") for each in wanted]
+    await tool.out("".join(f"{line}\n" for line in found if line))
+    return 0 if all(found) else _NO_KEY
 
 
 async def uname(tool: Tool, options: Options) -> int:

@@ -9,6 +9,9 @@ from simctl.stepd.scripts.tools import is_tool
 from simctl.testing.plugin_check.lua.named import SLURM_COMMANDS
 
 _PIECES: Final = re.compile(r"\|\||&&|[;|&()`\n]|\$\(")
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"$`]*\"")
+"""Texts that run nothing: separators of fields, programs of awk."""
+
 _WORD: Final = re.compile(r"[^\s\"']+")
 _BEFORE: Final = frozenset(
     "env timeout sudo command exec time nohup nice if then while do ! {".split()
@@ -43,7 +46,7 @@ def lacking(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the programs of lines that a cluster has only if a scenario describes them."""
     found: dict[str, None] = {}
     for line in lines:
-        for word in heads(line):
+        for word in heads(_QUOTED.sub("x", line)):
             folder, slash, name = word.rpartition("/")
             of_site = slash and folder not in ("/bin", "/usr/bin")
             if of_site or not (name in _OF_SHELL or name in COMMANDS or is_tool(word)):

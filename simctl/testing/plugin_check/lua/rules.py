@@ -53,6 +53,12 @@ NIL_IN_LOG: Final = rule(
     f"nil does: {LETS_IN}",
     remedy="pass tostring(value)",
 )
+TEXT_AS_FORMAT: Final = rule(
+    "text-as-format",
+    rank=0,
+    cost=f"a % in the text is taken for a directive, whose value is not there: {LETS_IN}",
+    remedy='slurm.log_info("%s", text), and so with log_user: what a user typed may have a %',
+)
 UNKNOWN_FIELD: Final = rule(
     "unknown-field",
     rank=1,

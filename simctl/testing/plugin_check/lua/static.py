@@ -1,6 +1,6 @@
 """Mistakes that show in a script as it is written, reached or not."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -203,19 +203,38 @@ def _undefined(source: Source) -> Iterator[Finding]:
             yield Finding(rule=rules.UNDEFINED, line=line, what=what, function=function)
 
 
+def arguments(words: Sequence[Token]) -> int:
+    """Return how many arguments a call has, whose bracket comes first; 1 for none."""
+    depth = commas = 0
+    for word in words:
+        depth += (word.text in ("(", "{", "[")) - (word.text in (")", "}", "]"))
+        commas += depth == 1 and word.text == "," and word.kind == "sign"
+        if depth <= 0:
+            break
+    return commas + 1
+
+
+def formats_a_text(source: Source, line: int) -> bool:
+    """Return whether slurm.log_X on a line has one argument, and that is no literal."""
+    words = source.tokens
+    return any(
+        use.owner == "slurm"
+        and use.field.startswith("log_")
+        and use.line == line
+        and words[use.at + 1].text == "("
+        and arguments(words[use.at + 1 :]) == 1
+        and not (words[use.at + 2].kind == "text" and words[use.at + 3].text == ")")
+        for use in source.uses
+    )
+
+
 def _last_alone(source: Source) -> Iterator[Finding]:
     """Yield calls with several arguments of what takes the last of them for its text."""
     words = source.tokens
     for use in source.uses:
         if use.owner != "slurm" or use.field not in ("user_msg", "error"):
             continue
-        depth = commas = 0
-        for word in words[use.at + 1 :]:
-            depth += (word.text in ("(", "{", "[")) - (word.text in (")", "}", "]"))
-            commas += depth == 1 and word.text == "," and word.kind == "sign"
-            if depth <= 0:
-                break
-        if commas:
+        if arguments(words[use.at + 1 :]) > 1:
             yield Finding(
                 rule=rules.LOST_ARGUMENT,
                 line=use.line,
@@ -229,7 +248,9 @@ def _compared(source: Source, comparisons: Iterable[Comparison]) -> Iterator[Fin
         field, rule, what = each.use.field, "", ""
         bits = next((size for size, fields in named.BITS.items() if field in fields), 0)
         sized = _NO_VALS.get(each.other) or _NUMBERS.get(_number(each))
-        if field in named.TEXTS:
+        if field == "environment" and _asks_nil(each):
+            rule, what = rules.NEVER_NIL, "environment is a table for every command, never nil"
+        elif field in named.TEXTS:
             if sized:
                 rule, what = rules.WRONG_NO_VAL, f"{field} is a text or nil, never {each.other}"
             elif isinstance(each.value, float):

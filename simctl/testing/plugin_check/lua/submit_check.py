@@ -18,7 +18,7 @@ from simctl.testing.plugin_check.lua.marks import line_of, shown_error, shown_fa
 from simctl.testing.plugin_check.lua.named import JOB_DESC, LATER_OPTIONS
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
-from simctl.testing.plugin_check.lua.static import has_other
+from simctl.testing.plugin_check.lua.static import formats_a_text, has_other
 from simctl.testing.plugin_check.lua.submissions import (
     JOB_SUBMIT,
     Drive,
@@ -196,11 +196,10 @@ class SubmitCheck:
                 rules.ENDLESS, function, text, line=line_of(error), job=ruling.job.name
             )
             return
-        rule = (
-            rules.NIL_IN_LOG
-            if "to 'format'" in text and "string.format" not in self._at(error)
-            else self._error_rule
-        )
+        rule = self._error_rule
+        if "to 'format'" in text and "string.format" not in self._at(error):
+            is_text = formats_a_text(self.source, line_of(error))
+            rule = rules.TEXT_AS_FORMAT if is_text else rules.NIL_IN_LOG
         self.found.blame(
             rule, function, text, line=line_of(error), job=ruling.job.name, lua=drive.lua, one=True
         )
