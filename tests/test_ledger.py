@@ -435,6 +435,29 @@ def test_a_release_that_is_lost_before_the_reservation_ends_is_found(
     assert rules(ran.broken) == {"told-update-is-kept"}
 
 
+@pytest.mark.parametrize(
+    ("updates", "nice"),
+    [(("nice=9", "priority=4"), 0), (("priority=4", "nice=9"), 9), (("nice=9 priority=4",), 0)],
+)
+def test_who_gives_a_job_a_priority_takes_its_nice_value(
+    updates: tuple[str, ...], nice: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for last is to be there."""
+    text = CLUSTER.partition("timeline")[0] + (
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch -b now+1hour --nice=3 --wrap true}\n"
+        + "".join(f"  - {{at: 5s, run: scontrol update jobid=1 {each}}}\n" for each in updates)
+        + "  - {at: 30s, fault: {crash: slurmctld}}\n"
+        "  - {at: 31s, fault: {start: slurmctld}}\n"
+    )
+    assert not _run(text, "guide").broken
+    saved_as("job_state", of(A_JOB, nice=9 - nice))(monkeypatch)
+    lost = _run(text, "guide").broken
+    assert [each.detail.partition("\n")[0] for each in lost] == [
+        f"job 1: nice was to be {nice}, and is {9 - nice}"
+    ]
+
+
 def test_a_job_whose_id_was_given_again_has_been_forgotten() -> None:
     """It is made anew from its checkpoint, and slurmctld dies before it has told anybody."""
     text = CLUSTER.partition("timeline")[0] + (

@@ -12,7 +12,7 @@ from simctl.kernel.events import Event
 from simctl.orderings.controller_deaths import controllers_started_clean
 from simctl.orderings.observed import Observed, arg, sending_of
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
-from simctl.wire.ids import SECOND
+from simctl.wire.ids import INFINITE, SECOND
 
 UNSAVED_US: Final = 6_000_000
 """How long before its death slurmctld of model modern may have last saved: 5 s, and the save."""
@@ -284,11 +284,18 @@ def may_have(requests: Sequence[Asked], key: str) -> tuple[Asked | None, list[An
 
     What was asked for later may be there, whether it was answered or not.
     """
-    about = [each for each in requests if arg(each.receipt, key) is not None]
+    about = [each for each in requests if _sets(each, key) is not None]
     last = next(
         (each for each in reversed(about) if each.answered is not None),
         None,
     )
     if last is None:
         return None, []
-    return last, [arg(each.receipt, key) for each in about[about.index(last) :]]
+    return last, [_sets(each, key) for each in about[about.index(last) :]]
+
+
+def _sets(request: Asked, key: str) -> Any:
+    """Return what a request sets a field to, or None; who gives a priority takes the nice value."""
+    if key == "nice" and arg(request.receipt, "priority") not in (None, 0, INFINITE):
+        return 0
+    return arg(request.receipt, key)
