@@ -104,6 +104,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         work_dir=desc.work_dir,
         tids=(0,),
         nnodes=1,
+        std_in=named(desc.std_in),
         std_out=std_out,
         std_err=std_err,
         appends=desc.appends,

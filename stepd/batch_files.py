@@ -25,6 +25,9 @@ class BatchFiles:
         self._process = process
         self._work = work
         self.opened = True
+        self.input = ""
+        """What the script can read."""
+
         self._lost = False
         self.work_dir = work.work_dir
         """Where the script starts: the job's directory, or /tmp where that is not there."""
@@ -44,19 +47,23 @@ class BatchFiles:
         """Open the files, then go to the directory; false if a file cannot be opened."""
         work = self._work
         files = self._site.disk.view(self._process.host.name, work.job.uid, work.work_dir)
-        for path in dict.fromkeys((work.std_out, work.std_err)):
-            if files.is_fifo(path):
-                continue
-            try:
+        path = work.std_in
+        try:
+            if path:
+                self.input = files.read(path).decode(errors="replace")
+            for path in dict.fromkeys((work.std_out, work.std_err)):
+                if files.is_fifo(path):
+                    continue
                 if work.appends:
                     files.append(path, "")
                 else:
                     files.write(path, "")
-            except OSError as error:
-                self.opened = False
-                args = {"path": path, "problem": error.strerror}
-                self._site.trace.note("log", "output_not_opened", self._process, args=args)
-                return False
+        except OSError as error:
+            self.opened = False
+            args = {"path": path, "problem": error.strerror}
+            name = "input_not_opened" if path == work.std_in else "output_not_opened"
+            self._site.trace.note("log", name, self._process, args=args)
+            return False
         problem = self.enter()
         if problem:
             self.write(_STDERR, problem)

@@ -498,7 +498,7 @@ class StepDaemon:
             await self._restart(task, env)
             return
         argv = work.programs[task.procid] if work.programs else work.argv
-        task.stdin = Input(_input_of(work.inputs, task.procid))
+        task.stdin = Input(_input_of(work.inputs, task.procid) or self._files.input)
         run = self.site.programs.of_task(
             argv,
             task.rank,

@@ -33,6 +33,7 @@ class StepWork:
 
     switch_job: Packed = attrs.field(factory=Packed)
     script: str = ""
+    std_in: str = ""
     std_out: str = ""
     std_err: str = ""
     appends: bool = False

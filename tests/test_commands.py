@@ -196,7 +196,7 @@ def test_prints_what_slurm_prints(command: str, status: int, stdout: str, stderr
     "command",
     ["sbatch --signal=R:9 j.sh", "srun -Z true", "salloc -W5 true",
      "salloc --gpu-bind=x true", "sbatch --contiguous j.sh",
-     "scancel --sibling=x 1", "sbatch --switches=1 j.sh"],
+     "scancel --sibling=x 1", "sbatch --spread-job j.sh"],
 )  # fmt: skip
 def test_options_that_are_not_built_are_refused_by_name(command: str) -> None:
     """Nothing is parsed and then ignored."""

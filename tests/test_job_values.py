@@ -37,6 +37,13 @@ def typed(*lines: str, user: str = "alice") -> tuple[CommandResult, ...]:
         ("--gpus-per-task=1", 1, "sbatch: fatal: --gpus-per-task or --tres-per-task used without"),
         ("-N2 -n3 --gpus-per-task=1", 255, "--gpus that nodes do not share alike is an option"),
         ("--propagate=STACK,ODD", 255, "sbatch: error: --propagate: STACK,ODD: no names of limits"),
+        ("--mem-bind=local,verbose --switches=1@5 --wait-all-nodes=1", 0, ""),
+        ("--mem-bind=map_mem:0,1", 0, ""),
+        ("--mem-bind=odd", 255, "sbatch: error: Invalid --mem-bind specification"),
+        ("--switches=one", 255, "sbatch: error: Invalid --switches specification"),
+        ("--switches=1@odd", 255, "sbatch: error: "),
+        ("--wait-all-nodes=2", 255, "sbatch: error: Invalid --wait-all-nodes specification"),
+        ("--spread-job", 255, "not simulate yet; -N with --ntasks-per-node says how many nodes"),
         ("--gpus=1:1", 1, "sbatch: error: Invalid generic resource (gres) specification"),
     ],
 )

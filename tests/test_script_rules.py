@@ -103,12 +103,13 @@ RULES = {
     "set -m; echo $-; sleep 3 & kill -INT $!; wait $!; echo $? $SECONDS": "hmB\n130 0\n",
     "set -m; (sleep 3; echo no) & kill -- -$!; wait $!; echo $?; sleep 9; kill -- -9": "143\n",
     "(sleep 3; echo on) & kill -- -$!; echo $?; wait": "1\non\n",
-    # A word of a test or a sum without a value skips the line; an operand that is no number fails it.
-    "for i in 1; do [[ $((1/0)) ]]; echo no; done\nfor i in 1; do [[ 1/0 -eq 1 ]]; echo $?; done": "1\n",
-    "for i in 1; do (( $((1/0)) )); echo no; done\nfor i in 1; do ((1/0)); echo $?; done": "1\n",
-    "set -e; for ((i=0;i<2;i=1/0)); do echo $i; done; echo $?; for ((;1/0;)); do :; done; echo $?": (
-        "0\n1\n1\n"
-    ),
+    # A word of a test or a sum without a value skips the line; an operand that has none fails.
+    "if [[ $((1/0)) ]] || :; then echo no; fi\n[[ 1/0 -eq 1 ]]; echo $?": "1\n",
+    "if (($((1/0)))) || :; then echo no; fi\n((1/0)); echo $?": "1\n",
+    "set -e; for ((;1/0;)); do :; done; for ((i=0;i<2;i=1/0)); do echo $?; done": "1\n",
+    # unset leaves the function's own variable without a value, and uncovers what another's hides.
+    "v=1; f() { local v=2; g; echo $v; }; g() { unset v; echo $v; v=3; }; f; echo $v": "1\n3\n3\n",
+    "v=1; f() { local v=2; unset v; echo ${v-unset}; v=3; }; f; echo $v": "unset\n1\n",
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",

@@ -58,3 +58,26 @@ def test_a_batch_script_reads_nothing() -> None:
         ("9s", "alice", "salloc -Q -n1 cat out"),
     ]
     assert type_in(lines).result.commands[1].stdout == "end\n"
+
+
+def test_a_batch_script_reads_its_file() -> None:
+    """Once, whoever of it reads first; the file is named as that of the output."""
+    job = "'read x; echo $x; scontrol show job $SLURM_JOB_ID | grep StdIn; srun cat'"
+    lines: Lines = [
+        ("1s", "alice", "salloc -Q -n1 sh -c 'echo one > in.1; echo two >> in.1; cp in.1 in.2'"),
+        ("2s", "alice", f"sbatch -Q -i in.%j -o out --wrap {job}"),
+        ("9s", "alice", "salloc -Q -n1 cat out"),
+    ]
+    shown = "one\n   StdIn=/home/alice/in.2\ntwo\n"
+    assert type_in(lines).result.commands[2].stdout == shown
+
+
+def test_a_batch_script_without_its_file_is_not_run() -> None:
+    """As one whose output cannot be opened."""
+    lines: Lines = [
+        ("1s", "alice", "sbatch -Q -i absent --wrap 'echo no'"),
+        ("9s", "alice", "scontrol show job 1"),
+    ]
+    ran = type_in(lines)
+    assert "JobState=FAILED Reason=JobLaunchFailure" in ran.result.commands[1].stdout
+    assert "ExitCode=0:53" in ran.result.commands[1].stdout

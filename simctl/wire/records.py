@@ -82,6 +82,7 @@ class JobDesc:
     submit_dir: str = "/"
     submit_host: str = "login"
     appends: bool = False
+    std_in: str = ""
     std_out: str = ""
     std_err: str = ""
     script: str = ""

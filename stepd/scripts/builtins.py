@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 
+from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.scripts.arithmetic import whole_number
 from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain, texts_of
 from simctl.stepd.scripts.builtins_jobs import JOB_BUILTINS
@@ -21,6 +22,7 @@ from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text
 from simctl.stepd.scripts.rules import KEYWORDS, SET_LETTERS, SET_NAMES, SHOPT_NAMES
 from simctl.stepd.scripts.state import (
     SECOND_US,
+    BoundError,
     CommandError,
     ExpansionError,
     LoopJump,
@@ -380,8 +382,12 @@ async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int
 
 async def _contents(shell: Shell, stream: Stream) -> str:
     pieces: list[str] = []
+    length = 0
     while chunk := await shell.host.read(stream):
         pieces.append(chunk)
+        length += len(chunk)
+        if length > VALUE_CHARACTERS:
+            raise BoundError(f"source: a file of more than {VALUE_CHARACTERS} characters")
     return "".join(pieces)
 
 

@@ -30,7 +30,6 @@ from simctl.stepd.scripts.tree import (
     If,
     Line,
     Not,
-    Part,
     Redirected,
     Subshell,
     Time,

@@ -136,25 +136,26 @@ class _Parser(DoubleBrackets):
 
         *by_lines* makes one of those that stand on one line.
         """
-        commands: list[Command] = []
+        lines: list[list[Command]] = []
         while True:
-            goes_on = by_lines and bool(commands) and self._peek().kind != "newline"
+            goes_on = by_lines and bool(lines) and self._peek().kind != "newline"
             self._skip_newlines()
             token = self._peek()
-            if token.kind == "end" or token.keyword in _CLOSERS:
-                return tuple(commands)
-            if token.text in _CLAUSE_ENDS and "esac" in self._open:
-                return tuple(commands)
+            ends_clause = token.text in _CLAUSE_ENDS and "esac" in self._open
+            if token.kind == "end" or token.keyword in _CLOSERS or ends_clause:
+                return tuple(
+                    each[0] if len(each) == 1 else Line(line=each[0].line, body=tuple(each))
+                    for each in lines
+                )
             if token.text in _JOINING:
                 self._next()
                 self.note(token.at, f"there is no command before this `{token.text}`")
             else:
                 command = self._separated(self._and_or(), token.at)
                 if goes_on:
-                    before = commands.pop()
-                    body = before.body if isinstance(before, Line) else (before,)
-                    command = Line(line=body[0].line, body=(*body, command))
-                commands.append(command)
+                    lines[-1].append(command)
+                else:
+                    lines.append([command])
 
     def _separated(self, command: Command, start: int) -> Command:
         """Read what ends *command*: a line end, ``;`` or ``&``."""

@@ -128,13 +128,17 @@ class Variables:
         Raises:
             ReadonlyError: One of the whole script has the name and may not change.
         """
-        scope = next((each for each in reversed(self.scopes) if not each.passing), self.scopes[0])
+        scope = self._innermost
         if name not in scope.variables:
             outer = self.find(name)
             if outer is not None and outer.readonly and outer is self.scopes[0].variables.get(name):
                 raise ReadonlyError(f"{name}: readonly variable")
             scope.variables[name] = Variable(exported=outer is not None and outer.exported)
         return scope.variables[name]
+
+    @property
+    def _innermost(self) -> Scope:
+        return next((each for each in reversed(self.scopes) if not each.passing), self.scopes[0])
 
     def get(self, name: str) -> str | None:
         """Return the text of a variable; None if it is not set."""
@@ -189,11 +193,12 @@ class Variables:
                 raise ReadonlyError(f"{name}: cannot unset: readonly variable")
             if key is not None and isinstance(variable.value, dict):
                 variable.value.pop(key, None)
-            elif scope is self.scopes[0] or scope.passing:
-                del scope.variables[name]
-            else:
+            elif scope is self._innermost and scope is not self.scopes[0]:
                 # A function's variable stays its own, without a value.
                 scope.variables[name] = Variable()
+            else:
+                # That of a function further out uncovers what it has hidden.
+                del scope.variables[name]
             return
 
     def names(self) -> list[str]:

@@ -17,13 +17,16 @@ from simctl.commands.arguments.job_values import (
     login,
     mail_type,
     memory,
+    memory_binding,
     moment,
     node_count,
     one_thread,
     open_mode,
     rlimits,
+    switches,
     time_limit,
     warning,
+    zero_or_one,
 )
 from simctl.commands.arguments.options import Option, positive, text
 
@@ -64,6 +67,8 @@ JOB_OPTIONS: Final = (
     Option(long="gpus", short="G", read=gpus),
     Option(long="gpus-per-node", read=gpus),
     Option(long="gpus-per-task", read=gpus),
+    Option(long="mem-bind", read=memory_binding),
+    Option(long="switches", read=switches),
     Option(long="propagate", read=rlimits, optional="ALL"),
     Option(long="reservation", read=text),
     Option(long="constraint", short="C", read=constraint),
@@ -93,6 +98,7 @@ EXPORT: Final = Option(long="export", read=export)
 OPEN_MODE: Final = Option(long="open-mode", read=open_mode)
 CLUSTERS: Final = Option(long="clusters", short="M", read=clusters)
 TEST_ONLY: Final = Option(long="test-only")
+WAIT_ALL_NODES: Final = Option(long="wait-all-nodes", read=zero_or_one)
 INPUT: Final = Option(long="input", short="i", read=text)
 """Those that only some of them take."""
 
@@ -104,10 +110,10 @@ JOB_UNBUILT: Final = frozenset(
     cpus-per-gpu d delay-boot dependency exclusive-user export export-file
     extra-node-info B F nodefile gpu-bind gpu-freq
     gpus-per-socket gres-flags H hold i ignore-pbs input
-    kill-on-invalid-dep mcs-label mem-bind
+    kill-on-invalid-dep mcs-label
     mem-per-gpu network nice ntasks-per-gpu ntasks-per-socket
     share power priority profile reboot
-    sockets-per-node spread-job switches test-only thread-spec
+    sockets-per-node spread-job test-only thread-spec
     use-min-nodes wait-all-nodes
     container prefer
     """.split()

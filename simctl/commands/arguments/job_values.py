@@ -221,6 +221,36 @@ def one_thread(value: str) -> str:
     return str(int(value))
 
 
+def memory_binding(value: str) -> str:
+    """Read how tasks are bound to memory, which binds nothing here."""
+    words = re.sub("(map|mask)_mem:.*", "none", value.lower()).split(",")
+    if not {*words} <= _MEMORY_BINDINGS:
+        raise ValueError("Invalid --mem-bind specification")
+    return value
+
+
+_MEMORY_BINDINGS: Final = frozenset(
+    "q quiet v verbose no none rank local prefer sort nosort".split()
+)
+
+
+def switches(value: str) -> str:
+    """Read on how few switches the nodes are to be; there is one."""
+    count, at, longest = value.partition("@")
+    if not count.isdecimal():
+        raise ValueError("Invalid --switches specification")
+    if at:
+        parse_time_limit_min(longest)
+    return value
+
+
+def zero_or_one(value: str) -> str:
+    """Read whether all nodes are waited for, which are ready when they are given."""
+    if value not in ("0", "1"):
+        raise ValueError("Invalid --wait-all-nodes specification")
+    return value
+
+
 def priority(value: str) -> int:
     """Read a priority as Slurm does: what is no number counts as 0."""
     if value.lower() == "top":

@@ -48,6 +48,10 @@ class Option:
     ousts: tuple[str, ...] = ()
 
 
+_ADVICE: Final = {"spread-job": "; -N with --ntasks-per-node says how many nodes"}
+"""What would do in place of an option that is not built."""
+
+
 @attrs.frozen(kw_only=True)
 class Grammar:
     """What a command understands; `unbuilt` are options of Slurm's that simctl refuses by name."""
@@ -192,7 +196,7 @@ class Grammar:
         return UsageError(
             self.bad_status,
             f"{self.command}: error: {shown} is an option of Slurm's that simctl does "
-            "not simulate yet",
+            "not simulate yet" + _ADVICE.get(name, ""),
         )
 
     def _completed(self, argv: Sequence[str]) -> list[str]:

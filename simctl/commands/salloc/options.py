@@ -15,6 +15,7 @@ from simctl.commands.arguments.job_options import (
     JOB_OPTIONS,
     OF_SBATCH,
     TEST_ONLY,
+    WAIT_ALL_NODES,
     unbuilt,
 )
 from simctl.commands.arguments.options import (
@@ -42,10 +43,11 @@ GRAMMAR: Final = Grammar(
         Option(long="no-bell"),
         CLUSTERS,
         TEST_ONLY,
+        WAIT_ALL_NODES,
         *QUEUE_OPTIONS,
     ),
     unbuilt=unbuilt(
-        f"clusters M test-only {QUEUE_NAMES} {OF_SBATCH} export i input",
+        f"clusters M test-only wait-all-nodes {QUEUE_NAMES} {OF_SBATCH} export i input",
         "W wait tres-per-task",
     ),
 )
@@ -66,6 +68,7 @@ VARIABLES: Final = {
     "SALLOC_HINT": "hint",
     "SALLOC_IMMEDIATE": "immediate",
     "SALLOC_KILL_CMD": "kill-command",
+    "SALLOC_MEM_BIND": "mem-bind",
     "SALLOC_MEM_PER_CPU": "mem-per-cpu",
     "SALLOC_MEM_PER_NODE": "mem",
     "SALLOC_NO_BELL": "no-bell",
@@ -73,10 +76,12 @@ VARIABLES: Final = {
     "SALLOC_OVERCOMMIT": "overcommit",
     "SALLOC_PARTITION": "partition",
     "SALLOC_QOS": "qos",
+    "SALLOC_REQ_SWITCH": "switches",
     "SALLOC_RESERVATION": "reservation",
     "SALLOC_SIGNAL": "signal",
     "SALLOC_THREADS_PER_CORE": "threads-per-core",
     "SALLOC_TIMELIMIT": "time",
+    "SALLOC_WAIT_ALL_NODES": "wait-all-nodes",
     "SALLOC_WCKEY": "wckey",
 }
 """Input variables, and the options they stand for."""

@@ -15,9 +15,11 @@ from simctl.commands.arguments.command_line import (
 from simctl.commands.arguments.job_options import (
     CLUSTERS,
     EXPORT,
+    INPUT,
     JOB_OPTIONS,
     OPEN_MODE,
     TEST_ONLY,
+    WAIT_ALL_NODES,
     unbuilt,
 )
 from simctl.commands.arguments.job_values import gpus_text, moment, priority
@@ -50,7 +52,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs container"
+    "clusters M test-only ignore-pbs container i input wait-all-nodes"
 )
 
 GRAMMAR: Final = Grammar(
@@ -62,6 +64,8 @@ GRAMMAR: Final = Grammar(
         OPEN_MODE,
         CLUSTERS,
         TEST_ONLY,
+        INPUT,
+        WAIT_ALL_NODES,
         Option(long="wrap", read=text),
         Option(long="wait", short="W"),
         Option(long="parsable"),
@@ -102,6 +106,7 @@ VARIABLES: Final = {
     "SBATCH_HINT": "hint",
     "SBATCH_IGNORE_PBS": "ignore-pbs",
     "SBATCH_JOB_NAME": "job-name",
+    "SBATCH_MEM_BIND": "mem-bind",
     "SBATCH_MEM_PER_CPU": "mem-per-cpu",
     "SBATCH_MEM_PER_NODE": "mem",
     "SBATCH_NO_KILL": "no-kill",
@@ -111,12 +116,14 @@ VARIABLES: Final = {
     "SBATCH_PARTITION": "partition",
     "SBATCH_PRIORITY": "priority",
     "SBATCH_QOS": "qos",
+    "SBATCH_REQ_SWITCH": "switches",
     "SBATCH_REQUEUE": "requeue",
     "SBATCH_RESERVATION": "reservation",
     "SBATCH_SIGNAL": "signal",
     "SBATCH_THREADS_PER_CORE": "threads-per-core",
     "SBATCH_TIMELIMIT": "time",
     "SBATCH_WAIT": "wait",
+    "SBATCH_WAIT_ALL_NODES": "wait-all-nodes",
     "SBATCH_WCKEY": "wckey",
 }
 """Input variables, and the options they stand for."""
@@ -125,9 +132,9 @@ UNBUILT_VARIABLES: Final = tuple(
     f"SBATCH_{name}"
     for name in """
     ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
-    GPU_BIND GPU_FREQ GRES_FLAGS MEM_BIND MEM_PER_GPU NETWORK
-    NTASKS_PER_GPU POWER PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
-    USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES
+    GPU_BIND GPU_FREQ GRES_FLAGS MEM_PER_GPU NETWORK
+    NTASKS_PER_GPU POWER PROFILE SPREAD_JOB THREAD_SPEC
+    USE_MIN_NODES WAIT4SWITCH
     """.split()
 )
 """Input variables of options that are refused."""
@@ -283,6 +290,7 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
         script_name=script.path,
         argv=script.argv,
         environment=_environment(call, options),
+        std_in=options.get("input", ""),
         std_out=options.get("output", ""),
         std_err=options.get("error", ""),
         appends=options.get("open-mode") == "append",

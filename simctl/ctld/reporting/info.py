@@ -164,7 +164,7 @@ def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
         container=desc.container,
         command=job_facts.command(job),
         work_dir=desc.work_dir,
-        std_in="/dev/null",
+        std_in=_placed(job, desc.std_in) if desc.std_in else "/dev/null",
         std_out=out,
         std_err=err,
         submit_host=job.submit_host,
@@ -259,21 +259,23 @@ def output_files(job: JobRecord) -> tuple[str, str]:
     if not job.batch:
         return desc.std_out, desc.std_err
     usual = "slurm-%A_%a.out" if array is not None else "slurm-%j.out"
+    out = _placed(job, desc.std_out or usual)
+    return out, _placed(job, desc.std_err) if desc.std_err else out
 
-    def place(pattern: str) -> str:
-        name = fill_in(
-            pattern,
-            job_id=job.job_id,
-            user=desc.user,
-            job_name=job.name,
-            node=job.nodes[0].name if job.nodes else "",
-            array_job_id=array.job_id if array is not None else 0,
-            array_task_id=job.array_task if array is not None and job.array_task >= 0 else NO_VAL,
-        )
-        return name if name.startswith("/") else f"{desc.work_dir.rstrip('/')}/{name}"
 
-    out = place(desc.std_out or usual)
-    return out, place(desc.std_err) if desc.std_err else out
+def _placed(job: JobRecord, pattern: str) -> str:
+    """Return the path of a file of a batch script."""
+    desc, array = job.desc, job.array
+    name = fill_in(
+        pattern,
+        job_id=job.job_id,
+        user=desc.user,
+        job_name=job.name,
+        node=job.nodes[0].name if job.nodes else "",
+        array_job_id=array.job_id if array is not None else 0,
+        array_task_id=job.array_task if array is not None and job.array_task >= 0 else NO_VAL,
+    )
+    return name if name.startswith("/") else f"{desc.work_dir.rstrip('/')}/{name}"
 
 
 async def job_step_info(ctld: Controller, envelope: Envelope, message: RequestJobStepInfo) -> None:
