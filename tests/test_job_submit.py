@@ -241,6 +241,9 @@ def read_by_script(tmp_path: Path, *fields: str, run_line: str, lua: str = "") -
     [
         ("--gres=gpu:2", "gpu:2", None, None),
         ("--gpus-per-node=2", "gpu:2", None, None),
+        ("--gres=gpu", "gpu", None, None),
+        ("--gres=gpu:0", "gpu:0", None, None),
+        ("--gres=gpu --gpus=a:2", "gpu", "gpu:a:2", None),
         ("--gpus=2", None, "gpu:2", None),
         ("--gpus=a:2", None, "gpu:a:2", None),
         ("-n 2 --gpus-per-task=1", None, None, "gpu:1"),

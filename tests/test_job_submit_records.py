@@ -12,7 +12,7 @@ pytest.importorskip("lupa")
 HEAD = """\
 slurm_conf: {JobSubmitPlugins: lua}
 job_submit_lua: site.lua
-nodes: [{name: "n[1-2]", cpus: 4}]
+nodes: [{name: "n[1-2]", cpus: 4, gres: "fpga:2"}]
 partitions: [{name: debug, nodes: "n[1-2]", default: true}, {name: other, nodes: n1}]
 users: {alice: 1001}
 timeline:
@@ -82,6 +82,21 @@ def test_records_are_empty_tables_that_keep_what_is_put_in(tmp_path: Path) -> No
     lines = [each for each in logged(world) if each.startswith("lua: ")]
     assert lines == ["lua: n1", "lua: 1"] * 2 + ["lua: other"]
     assert not [each for each in world.events if each.kind == "log" and each.name == "error"]
+
+
+def test_a_job_has_its_gres_by_both_names(tmp_path: Path) -> None:
+    """As in Slurm since 18.08; nil where it asked for none."""
+    _, world = run(
+        tmp_path,
+        "",
+        "sbatch -H --gres=fpga:2 --wrap true",
+        "sbatch -H --wrap true",
+        "scontrol update jobid=1 comment=x",
+        "scontrol update jobid=2 comment=x",
+        modify="slurm.log_info('%s %s', tostring(job.gres), tostring(job.tres_per_node))",
+    )
+    lines = [each for each in logged(world) if each.startswith("lua: ")]
+    assert lines == ["lua: gres:fpga:2 gres:fpga:2", "lua: nil nil"]
 
 
 def test_what_is_not_simulated_is_logged(tmp_path: Path) -> None:

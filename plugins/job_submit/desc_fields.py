@@ -263,9 +263,22 @@ def _sign(fields: DescFields) -> str:
 
 
 def _gres(fields: DescFields) -> str | None:
-    elsewhere = _asked_elsewhere(fields)
+    """Return what was asked for of each node: as it was typed, unless a plugin has changed it."""
+    elsewhere, typed = _asked_elsewhere(fields), fields.draft.tres_per_node
     own = {name: n for name, n in fields.draft.gres.items() if name not in elsewhere}
-    return ",".join(f"{_sign(fields)}{name}:{n}" for name, n in own.items()) or None
+    words = typed.split(",") if typed and _counts(typed) == own else [f"{k}:{own[k]}" for k in own]
+    return ",".join(_sign(fields) + each for each in words) or None
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Return generic resources by name; one without a count is one."""
+    found = {}
+    for word in filter(None, map(str.strip, text.replace("=", ":").split(","))):
+        bare = word.removeprefix("gres:").removeprefix("gres/")
+        name, colon, last = bare.rpartition(":")
+        counted = colon and last.isdecimal()
+        found[name if counted else bare] = int(last) if counted else 1
+    return {name: count for name, count in found.items() if count}
 
 
 def _asked_elsewhere(fields: DescFields) -> frozenset[str]:
@@ -372,14 +385,7 @@ def _put_nice(fields: DescFields, value: float) -> str | None:
 def _put_gres(fields: DescFields, value: str) -> str | None:
     elsewhere, had = _asked_elsewhere(fields), fields.draft.gres
     found = {name: count for name, count in had.items() if name in elsewhere}
-    for word in filter(None, map(str.strip, value.split(","))):
-        bare = word.removeprefix("gres:").removeprefix("gres/")
-        name, colon, last = bare.rpartition(":")
-        if colon and last.isdecimal():
-            found[name] = int(last)
-        else:
-            found[bare] = 1
-    return fields._set("gres", found)
+    return fields._set("gres", found | _counts(value))
 
 
 def _put_nodes(field: str) -> Callable[[DescFields, str], str | None]:

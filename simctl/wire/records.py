@@ -55,6 +55,7 @@ class JobDesc:
     gres: Mapping[str, int] = attrs.field(factory=dict)
     tres_per_job: str = ""  # gpus of the whole job, counted in gres as well: "gpu:2"
     tres_per_task: str = ""
+    tres_per_node: str = ""  # gres as it was typed: "gpu", "gpu:0"
     features: str = ""
     licenses: str = ""
     comment: str = ""
@@ -117,7 +118,14 @@ class SubmittedJob(JobDesc):
 _GIVEN: Final = frozenset(
     {
         *("uid", "gid", "user", "job_id", "submit_dir", "submit_host", "submit_line", "argv"),
-        *("script_name", "distribution", "filled", "tres_per_job", "tres_per_task"),
+        *(
+            "script_name",
+            "distribution",
+            "filled",
+            "tres_per_job",
+            "tres_per_task",
+            "tres_per_node",
+        ),
     }
 )
 """What a job_submit plugin may not set."""

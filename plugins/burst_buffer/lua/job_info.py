@@ -17,8 +17,8 @@ _SHOWN: Final = (
 def job_info(job: JobRecord) -> Mapping[str, Any]:
     """Return a copy of a job's record, by Slurm's names; it does not change during a call."""
     found = dict(slurmctld.job_fields(job.job_id))
-    # A table is handed over as one alone where there is something in it.
-    for name in ("argv", "script", "unlimited"):
+    # Records of job_submit.lua alone have these.
+    for name in ("argv", "script", "unlimited", "gres"):
         found.pop(name, None)
     return found
 

@@ -7,13 +7,12 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from simctl.commands.arguments.help_texts import HELP
-from simctl.commands.arguments.job_values import Export, WarningSpec, gpus_text
+from simctl.commands.arguments.job_values import AskedGres, Export, WarningSpec, gpus_text
 from simctl.commands.arguments.options import BAD_OPTION, Grammar, Option, UsageError
 from simctl.site import CommandCall
 from simctl.stepd.signals import signal_name
 from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.hostlist import compress
-from simctl.wire.resources import format_gres
 from simctl.wire.time_limits import format_time_limit_min
 
 VERSION: Final = "slurm-wlm 22.05.8"
@@ -180,8 +179,8 @@ def _shown_record(name: str, value: Any) -> str:
         return f"{who}{signal_name(value.signal)}@{value.time_s}"
     if isinstance(value, Export):
         return value.text
-    if isinstance(value, Mapping):
-        return ",".join(f"gres:{each}" for each in format_gres(value).split(",") if each)
+    if isinstance(value, AskedGres):
+        return ",".join(f"gres:{each}" for each in value.text.split(",") if each)
     if name == "distribution":
         how, plane = value
         return f"plane={plane}" if plane else str(how.name.lower())

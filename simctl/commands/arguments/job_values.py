@@ -125,14 +125,22 @@ def memory(value: str) -> int:
     return -(-int(match[1]) * units[match[2]] // 1024)
 
 
-def gres(value: str) -> dict[str, int]:
+class AskedGres(dict[str, int]):
+    """Generic resources of an option; `text` says whether a count was given, and 0 of what."""
+
+    text: str = ""
+
+
+def gres(value: str) -> AskedGres:
     """Read generic resources, such as ``gpu:2``."""
     if value.lower() == "none":
-        return {}
+        return AskedGres()
     try:
-        return parse_gres(value)
+        found = AskedGres(parse_gres(value))
     except ValueError:
         raise InvalidGresError from None
+    found.text = ",".join(each.removeprefix("gres:") for each in value.split(",") if each)
+    return found
 
 
 @attrs.frozen

@@ -176,6 +176,10 @@ def _tres(
     """Return the generic resources of each node, and the gpus as they were asked for."""
     asked = {"tres_per_job": options.get("gpus"), "tres_per_task": options.get("gpus-per-task")}
     texts = {name: f"{gpus[0]}:{gpus[1]}" for name, gpus in asked.items() if gpus is not None}
+    node = [options["gres"].text] if "gres" in options else []
+    if "gpus-per-node" in options:
+        node.append("{}:{}".format(*options["gpus-per-node"]))
+    texts["tres_per_node"] = ",".join(filter(None, node))
     return {"gres": _gres(call, _with_gpus(call, options, least, most, tasks)), **texts}
 
 

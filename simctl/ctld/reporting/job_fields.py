@@ -36,6 +36,7 @@ _TEXTS: Final = frozenset(
         *("qos", "std_err", "std_in", "std_out", "system_comment", "wckey", "work_dir", "command"),
         *("exc_nodes", "req_nodes", "nodes", "resv_name", "state_desc", "tres_req_str"),
         *("tres_alloc_str", "tres_per_node", "sched_nodes", "alloc_node", "array_task_str"),
+        "gres",
     }
 )
 
@@ -79,6 +80,7 @@ def _of_record(job: JobRecord, info: JobInfo) -> dict[str, Any]:
         "req_nodes": info.required_nodes,
         "nodes": info.node_list,
         "sched_nodes": info.planned_nodes,
+        "gres": ",".join(f"gres:{name}:{count}" for name, count in info.gres.items()),
         "gres_detail_cnt": 0,
         "het_job_id": 0,
         "het_job_offset": NO_VAL,

@@ -74,7 +74,7 @@ UNKNOWN_CONSTANT: Final = rule(
 UNDEFINED: Final = rule(
     "undefined-name",
     rank=0,
-    cost="it is nil: it equals nothing, and calling, joining or adding it is a Lua error",
+    cost="it is nil: nothing but nil equals it, and calling, joining or adding it is a Lua error",
     remedy="mend its name, pass it as a parameter, or set it first",
 )
 OLD_INTERFACE: Final = rule(

@@ -42,7 +42,7 @@ _NO_OPTION: Final = re.compile(r"options has no field (\S+)|options\.(\S+) is no
 _USUAL: Final = re.compile("submission failed|job allocation|^salloc: job |queued and waiting")
 _COMMANDS: Final = 3
 _ENDLESS: Final = re.compile(r"without coming back|took too many steps")
-_ORDERS: Final = (1, 2)
+_ORDERS: Final = (1, 2, 3)
 _RUNS: Final = ("popen", "execute")
 
 
