@@ -326,6 +326,20 @@ def test_a_burst_buffer_script_that_is_right_passes(tmp_path: Path) -> None:
     assert not report.unreached
 
 
+def test_a_directive_is_put_together_as_the_script_does(tmp_path: Path) -> None:
+    """Its word may stand in a variable, and words that must follow it are typed."""
+    wants = "local n = 0 for line in io.lines(script) do if line:find({}) then n = n + 1 end end "
+    ends = "if n == 0 then return slurm.ERROR, 'no directive' end"
+    for pattern in ("'^#' .. 'DW'", "'^#' .. WORD", "'#DW v=1 ', 1, true"):
+        report = buffers(tmp_path, setup="local WORD = 'DW' " + wants.format(pattern) + ends)
+        rulings = {each.name: each.ruling for each in report.treated}
+        assert "setup, data_in" in rulings["a job with a buffer"], pattern
+        assert "times" not in rulings["a job with a buffer"]
+    report = buffers(tmp_path, job_teardown="do return slurm.ERROR, 'no' end")
+    rulings = {each.name: each.ruling for each in report.treated}
+    assert "3 times job_teardown (65280)" in rulings["a job with a buffer"]
+
+
 def test_plugins_of_classes_that_are_not_driven_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -427,6 +441,10 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
   local status = os.execute("true")
   if status ~= 0 then return 1 end --@ lua-version
   if job_desc.environment == nil then return 1 end --@ never-nil
+  local pipe = io.popen("true")
+  local ends = {pipe:close()}
+  if ends[1] and ends[3] ~= 0 then return 1 end --@ lua-version
+  local done, how, code = pipe:close() --@ lua-version
   if job_desc.min_mem_per_cpu == slurm.NO_VAL64 then return 1 end --@ wrong-no-val
   return 0
 end

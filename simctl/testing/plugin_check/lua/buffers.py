@@ -1,5 +1,6 @@
 """Drive a burst_buffer.lua: jobs with directives through their lives, and what went wrong."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -267,8 +268,11 @@ def _lives(source: Source, pools: Sequence[tuple[str, str]]) -> Iterator[Life]:
     """Yield the jobs of the zoo, with directives such as the script looks for."""
     word = directive_of(source)
     pool, grain = pools[0] if pools else ("", "1")
-    plain = f"#{word} pool={pool} capacity={grain}" if pool else f"#{word}"
     texts = [str(each.value) for each in source.tokens if each.kind == "text"]
+    # What has to stand behind the word, as a script says that looks for it.
+    head = next((text for text in texts if re.match(rf"\^?#{word} \w[^%^$]*$", text)), f"#{word}")
+    head = head.removeprefix("^") + ("x" if head.endswith((" ", "=")) else "")
+    plain = f"{head} pool={pool} capacity={grain}" if pool else head
     own = [f"{key}=/data/{key}" for key in _keys(source, texts)]
     full = " ".join([plain, *own])
     # The first has the number 1.
@@ -276,7 +280,7 @@ def _lives(source: Source, pools: Sequence[tuple[str, str]]) -> Iterator[Life]:
     yield Life(name="a job with a buffer", script=plain)
     if own:
         yield Life(name=f"a job that asks for {', '.join(own)}", script=full)
-        yield Life(name="the same without a pool", script=" ".join([f"#{word}", *own]))
+        yield Life(name="the same without a pool", script=" ".join([head, *own]))
     literal = [text.removeprefix("^") for text in texts if _DIRECTIVE.match(text.removeprefix("^"))]
     for text in dict.fromkeys(literal):
         bare = re.sub(r"[%^$().*+?\[\]-]", "", text).strip()
@@ -311,14 +315,16 @@ def _keys(source: Source, texts: Sequence[str]) -> tuple[str, ...]:
 
 def directive_of(source: Source) -> str:
     """Return the word after # that the script looks for, or Slurm's own."""
-    words = [
-        found[1]
-        for each in source.tokens
-        if each.kind == "text"
-        for found in [_DIRECTIVE.search(str(each.value))]
-        if found and found[1] != "SBATCH"
-    ]
-    return words[0] if words else "BB_LUA"
+    for at, each in enumerate(source.tokens[:-2]):
+        text = str(each.value) if each.kind == "text" else ""
+        if text.endswith("#") and source.tokens[at + 1].text == "..":
+            # The word itself stands by itself, as a rule in a variable.
+            word = source.tokens[at + 2]
+            text += str(word.value or source.constants.get(word.text, ""))
+        found = _DIRECTIVE.search(text)
+        if found and found[1] != "SBATCH":
+            return found[1]
+    return "BB_LUA"
 
 
 def _scenario(
@@ -374,13 +380,20 @@ def _treated(drive: BufferDrive) -> Iterator[Treated]:
             call.function.removeprefix("slurm_bb_") + (f" ({call.rc})" if call.rc else "")
             for call in own
         ]
-        parts.append(", ".join(names) or "no call")
+        parts.append(", ".join(_counted(names)) or "no call")
         yield Treated(
             name=life.name,
             command=command.command if command is not None else "",
             user="alice",
             ruling="; ".join(parts),
         )
+
+
+def _counted(names: Sequence[str]) -> Iterator[str]:
+    """Yield names, and how often those that follow themselves."""
+    for name, each in itertools.groupby(names):
+        count = len(list(each))
+        yield name if count == 1 else f"{count} times {name}"
 
 
 def _ends(events: Sequence[Event]) -> Iterator[Event]:

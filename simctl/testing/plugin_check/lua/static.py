@@ -118,6 +118,7 @@ def findings(source: Source, kind: str, versions: Collection[str]) -> Iterator[F
     yield from _commands(source, kind)
     yield from _bare_unpack(source)
     yield from _statuses(source)
+    yield from _closings(source)
 
 
 def _unknown_names(source: Source, kind: str, versions: Collection[str]) -> Iterator[Finding]:
@@ -383,6 +384,28 @@ def _statuses(source: Source) -> Iterator[Finding]:
         elif is_compared and of.get(key) and "true" not in source.line_text(word.line):
             what = f"{word.text} of os.execute is a number in Lua 5.1 alone, then true or nil"
             yield _at(source, at, rules.LUA_VERSION, what)
+
+
+def _closings(source: Source) -> Iterator[Finding]:
+    """Yield where the exit status that closing a pipe returns is used: there is none in Lua 5.1."""
+    words = source.tokens
+    kept: set[tuple[str, Function | None]] = set()
+    for at in range(4, len(words) - 4):
+        word = words[at]
+        if word.text == "close" and words[at - 1].text == ":" and words[at + 1].text == "(":
+            before, name = words[at - 3].text, words[at - 4]
+            if before == "{" and name.text == "=":
+                kept.add((words[at - 5].text, source.around(at)))
+            elif before == "=" and [words[at - 5].text, words[at - 7].text] == [",", ","]:
+                yield _at(source, at, rules.LUA_VERSION, _NO_STATUS.format(name.text))
+        elif word.kind == "name" and (word.text, source.around(at)) in kept:
+            index = [each.text for each in words[at + 1 : at + 4]]
+            if index in (["[", "2", "]"], ["[", "3", "]"]):
+                what = _NO_STATUS.format(f"{word.text}[{index[1]}]")
+                yield _at(source, at, rules.LUA_VERSION, what)
+
+
+_NO_STATUS: Final = "{} is nil in Lua 5.1, where closing a pipe returns no exit status"
 
 
 def _at(source: Source, at: int, rule: str, what: str) -> Finding:
