@@ -8,6 +8,7 @@ import pytest
 from simctl.cli import main
 from simctl.scenario.load import read_scenario
 from simctl.status import InputError
+from simctl.testing.plugin_check.lua import named
 from simctl.testing.plugin_check.lua.check import check_script
 from simctl.testing.plugin_check.lua.report import ScriptReport
 from simctl.testing.plugin_check.lua.source import Source
@@ -581,3 +582,37 @@ def test_a_text_of_a_user_that_is_taken_for_a_format_is_found(tmp_path: Path) ->
     ]
     assert "a name with odd characters" in report.mistakes[0].what
     assert check(tmp_path, good + MODIFY).mistakes == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("nodes", "nodes; did you mean req_nodes?"),
+        ("min_mem_per_gpu", "min_mem_per_gpu; did you mean mem_per_tres?"),
+        ("acount", "acount; did you mean account?"),
+        ("job_id", "job_id: a submission has no number yet"),
+        ("zzz", "zzz"),
+    ],
+)
+def test_a_field_that_is_not_there_is_told_with_the_one_that_was_meant(
+    field: str, told: str
+) -> None:
+    """By what commands and other records call it, else by its letters."""
+    text = SUBMIT.format(f"if job_desc.{field} ~= nil then return 1 end") + MODIFY
+    source = Source("job_submit.lua", text)
+    found = [each.what for each in findings(source, "job_submit", ("22.05",))]
+    assert found == [f"job_desc has no field {told}"]
+
+
+def test_each_name_for_a_field_leads_to_one() -> None:
+    """And is none itself."""
+    assert set(named.MEANT.values()) <= named.JOB_DESC
+    assert not set(named.MEANT) & named.JOB_DESC
+
+
+def test_a_module_that_a_call_lacks_is_told_in_a_line(tmp_path: Path) -> None:
+    """With what would do, as when it is required at once."""
+    report = check(tmp_path, SUBMIT.format("local site = require('site')") + MODIFY)
+    (mistake,) = report.mistakes
+    assert (mistake.rule, mistake.where) == ("lua-error", "job_submit.lua:2")
+    assert mistake.what.startswith("module site is not there; lay site.lua, or a stand-in")

@@ -65,6 +65,27 @@ JOB_INFO: Final = frozenset(
 )
 JOB_DESC: Final = KNOWN
 
+MEANT: Final = {
+    **dict.fromkeys(("nodes", "nodelist", "node_list"), "req_nodes"),
+    **dict.fromkeys(("exclude", "excluded_nodes"), "exc_nodes"),
+    **dict.fromkeys(("num_nodes", "node_count", "nnodes"), "min_nodes"),
+    **dict.fromkeys(("ntasks", "tasks"), "num_tasks"),
+    **dict.fromkeys(("cpus", "num_cpus", "ncpus", "min_cpu"), "min_cpus"),
+    **dict.fromkeys(("gpus", "num_gpus"), "tres_per_job"),
+    **dict.fromkeys(("mem_per_gpu", "min_mem_per_gpu"), "mem_per_tres"),
+    **dict.fromkeys(("mem", "memory"), "min_mem_per_node"),
+    **dict.fromkeys(("time", "timelimit", "walltime"), "time_limit"),
+    **dict.fromkeys(("constraint", "constraints"), "features"),
+    **dict.fromkeys(("job_name", "jobname"), "name"),
+    **dict.fromkeys(("uid", "submit_uid"), "user_id"),
+    **dict.fromkeys(("user", "username"), "user_name"),
+    **dict.fromkeys(("array", "array_job"), "array_inx"),
+    **dict.fromkeys(("resv_name", "reservation_name"), "reservation"),
+    **dict.fromkeys(("stdout", "output"), "std_out"),
+    **dict.fromkeys(("command", "args"), "argv"),
+}
+"""Names that scripts have for fields of job_desc, as commands and other records have them."""
+
 TEXTS: Final = frozenset(
     """
     account acctg_freq admin_comment alloc_node array_inx assoc_comment batch_features burst_buffer

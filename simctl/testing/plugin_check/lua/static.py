@@ -138,6 +138,13 @@ def _unknown_names(source: Source, kind: str, versions: Collection[str]) -> Iter
             )
 
 
+def _meant(field: str, known: Collection[str]) -> str:
+    if known is named.JOB_DESC and field == "job_id":
+        return ": a submission has no number yet"
+    meant = named.MEANT.get(field, "") if known is named.JOB_DESC else ""
+    return f"; did you mean {meant}?" if meant else _close(field, known)
+
+
 def _close(name: str, known: Collection[str]) -> str:
     import difflib  # noqa: PLC0415 - only where something is wrong
 
@@ -165,7 +172,7 @@ def _unknown_fields(source: Source, names: Names) -> Iterator[Finding]:
                 yield Finding(
                     rule=rules.UNKNOWN_FIELD,
                     line=use.line,
-                    what=f"{what} has no field {use.field}{_close(use.field, known)}",
+                    what=f"{what} has no field {use.field}{_meant(use.field, known)}",
                     function=use.function,
                 )
 

@@ -190,7 +190,7 @@ class SubmitCheck:
                 self.found.blame(rules.SELF_WAITING, "", what)
 
     def _error(self, drive: Drive, ruling: Ruling, function: str, error: str) -> None:
-        text = shown_error(error)
+        text = shown_failure(self.source.name, shown_error(error))
         if _ENDLESS.search(text):
             self.found.blame(
                 rules.ENDLESS, function, text, line=line_of(error), job=ruling.job.name
