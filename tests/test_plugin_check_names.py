@@ -125,6 +125,14 @@ def test_what_comes_to_the_same_is_no_mistake(tmp_path: Path, line: str, rules: 
     assert [rule for rule, _ in blamed(check(tmp_path, line))] == rules
 
 
+def test_a_name_that_no_partition_may_have_stops_nothing(tmp_path: Path) -> None:
+    """What a script compares with becomes a partition of the trial clusters, but for DEFAULT."""
+    line = "if job_desc.partition == 'default' or job_desc.partition == 'DEFAULT' then return 1 end"
+    report = check(tmp_path, line)
+    assert blamed(report) == []
+    assert not report.unreached
+
+
 def test_changes_are_tried_where_every_job_is_refused(tmp_path: Path) -> None:
     """The job that they are made on is never shown to the script."""
     report = check(tmp_path, "if job_desc.name ~= nil then return 2045 end", "do return 'done' end")

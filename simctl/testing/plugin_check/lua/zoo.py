@@ -394,6 +394,10 @@ def _plain(text: str) -> str:
     return re.sub(r"[()\[\]]", "", text)
 
 
+_NO_PARTITION: Final = "default"
+"""What slurm.conf takes for the defaults of partitions."""
+
+
 def partitions(source: Source) -> tuple[str, ...]:
     """Return the partitions that a trial cluster has to have for a script."""
     named = [
@@ -401,7 +405,7 @@ def partitions(source: Source) -> tuple[str, ...]:
         for wish in wishes(source)
         if wish.option == "-p"
         for part in wish.value.split(",")
-        if _NAME.fullmatch(part)
+        if _NAME.fullmatch(part) and part.casefold() != _NO_PARTITION
     ]
     return tuple(dict.fromkeys(("debug", "batch", *named)))[:_MOST_VALUES]
 
