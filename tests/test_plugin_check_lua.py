@@ -241,6 +241,40 @@ def test_a_version_under_which_a_script_does_not_load_is_named(tmp_path: Path) -
     assert "does not load under Lua 5.4 and Slurm 22.05" in mistake.text
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("local asked = (\n    tonumber(options['ntasks']) or\n  )", r":10: it does not load: "),
+        ("local n = math.floor(options.ntasks])", r":8: it does not load: "),
+    ],
+)
+def test_a_filter_that_does_not_parse_is_refused_with_its_line(
+    tmp_path: Path, body: str, message: str
+) -> None:
+    """Nothing else is said of it."""
+    path = tmp_path / "cli_filter.lua"
+    path.write_text("-- A draft.\n" + FILTER.replace("  {}\n", f"  {body}\n"))
+    with pytest.raises(InputError, match=message):
+        check_script(str(path), luas=("5.4",), slurms=("22.05",))
+
+
+def test_a_filter_that_lacks_functions_is_driven_without_them(tmp_path: Path) -> None:
+    """Each is named; and what a filter compares options with need be no number."""
+    path = tmp_path / "cli_filter.lua"
+    path.write_text(
+        "function slurm_cli_pre_submit(options, offset)\n"
+        "  if options['ntasks'] == 'ntasks' then return slurm.ERROR end\n"
+        "  if options['nodes'] == '4' then return slurm.ERROR end\n"
+        "  return slurm.SUCCESS\nend\n"
+    )
+    report = check_script(str(path), luas=("5.4",), slurms=("22.05",))
+    assert sorted(each.what.partition(" ")[0] for each in report.mistakes) == [
+        "slurm_cli_post_submit",
+        "slurm_cli_setup_defaults",
+    ]
+    assert report.driven
+
+
 BUFFERS = """\
 function slurm_bb_pools() return slurm.SUCCESS, {pools} end
 function slurm_bb_job_process(script) return slurm.SUCCESS end

@@ -187,12 +187,12 @@ class Submissions:
         )
         world.trace.add_sink(events.append)
         result = world.run()
+        why = f"{self.kind.name}.lua does not load: "
         failure = next(
             (
-                text_of(event).removeprefix("job_submit.lua does not load: ")
+                text_of(event).removeprefix(why)
                 for event in events
-                if event.kind == "log"
-                and text_of(event).startswith("job_submit.lua does not load: ")
+                if event.kind == "log" and text_of(event).startswith(why)
             ),
             "",
         )

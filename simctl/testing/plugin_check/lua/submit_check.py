@@ -110,8 +110,9 @@ class SubmitCheck:
         """Find required functions that are not there, and name them."""
         lacking = list(self.kind.calls.values())
         for lua in self.luas:
+            # A filter is loaded by commands alone.
             drive = Submissions(self.source, (), self.kind, self.files).run(
-                (), lua=lua, slurm=self.slurms[0], held=False
+                (), lua=lua, slurm=self.slurms[0], held=self.kind is not JOB_SUBMIT
             )
             self.trials += 1
             match = _LACKS.search(drive.failure)

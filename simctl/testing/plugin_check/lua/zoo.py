@@ -38,7 +38,8 @@ class Job:
         """Return the job with one option more, or another value of it."""
         options = dict(self.options)
         options[name] = value
-        if name == "-N" and value.isdigit() and int(options.get("-n", value)) < int(value):
+        tasks = options.get("-n", value)
+        if name == "-N" and value.isdigit() and tasks.isdigit() and int(tasks) < int(value):
             # So many nodes are asked for where there are tasks for them alone.
             options["-n"] = value
         shown = f"{name}={value}" if name.startswith("--") and value else f"{name} {value}".strip()
