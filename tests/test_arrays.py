@@ -282,6 +282,22 @@ def test_tasks_that_were_cancelled_before_any_had_a_record_do_not_come_back(mode
     assert [row.state for row in ran.result.rows] == ["CANCELLED"]
 
 
+def test_a_task_that_is_requeued_makes_room_for_the_next() -> None:
+    """%2: it waits two minutes to start again, and two others run meanwhile."""
+    ran = array(
+        "0 alice sbatch --array=0-3%2 -n1 --wrap 'sleep 30'", "10 alice scontrol requeue 1_0"
+    )
+    assert starts(ran) == {0: 131, 1: 0, 2: 10, 3: 30}
+
+
+@pytest.mark.parametrize("line", ["update jobid=1_3 nice=5", "requeue 1_3", "hold 1_3"])
+def test_a_job_that_is_no_array_has_no_tasks(line: str) -> None:
+    """Whoever names one is refused, and the job is as it was."""
+    ran = array("0 alice sbatch -H --wrap true", f"1 alice scontrol {line}", "9 alice scancel 1")
+    assert [each.exit for each in ran.result.commands] == [0, 1, 0]
+    assert "Invalid job id specified" in ran.result.commands[1].stderr
+
+
 def test_a_task_that_runs_again_counts_for_its_throttle() -> None:
     """%1 lets one run at a time, whichever way the first was ended."""
     ran = run(

@@ -184,6 +184,20 @@ LIMITS: dict[str, Limit] = {
         {9: "", 10: "", 11: "PartitionTimeLimit"},
         cluster("n1", max_time="10m"),
     ),
+    "bf_min_age_reserve: a head that could start for fewer seconds keeps no place": Limit(
+        lambda n: (
+            conf(SchedulerParameters=f"bf_min_age_reserve={n}", SelectType="select/cons_tres")
+            + entries(
+                "0 alice sbatch -n3 -t20 --wrap 'sleep 600'",
+                "1 bob sbatch -n4 -t10 --hold --wrap true",
+                "31 root scontrol release 2",
+                "32 alice sbatch -n1 -t60 --wrap true",
+            )
+        ),
+        lambda ran: [row.start_us // 1_000_000 for row in ran.result.rows],
+        {28: [0, 600, 600], 29: [0, 600, 60], 30: [0, 600, 60]},
+        cluster("n1"),
+    ),
     "OverTimeLimit: minutes beyond the limit, until the next check": Limit(
         lambda n: entries("0 alice sbatch -t1 --wrap 'sleep 500'", head=conf(OverTimeLimit=n)),
         ends,

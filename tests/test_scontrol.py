@@ -6,6 +6,7 @@ import pytest
 
 from simctl.world import CommandResult
 from tests.cluster import Ran
+from tests.entries import typed
 from tests.scontrol_situations import Lines, type_in
 
 
@@ -306,6 +307,31 @@ def test_a_reservation_is_changed() -> None:
     for text in ("Duration=00:20:00", "Nodes=n[3-4]", "Users=alice,bob", "IGNORE_JOBS,SPEC_NODES"):
         assert text in found.stdout
     assert denied.stderr == "Error updating the reservation: Invalid node name specified\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "from_s", "to_s"),
+    [
+        ("starttime=now+300", 322, 1200),
+        ("endtime=now+1800", 600, 1822),
+        ("duration=5", 600, 900),
+        ("starttime=now+1200 duration=5", 1222, 1522),
+        ("starttime=now+300 endtime=now+360", 322, 382),
+        ("starttime=now+300 endtime=now+360 duration=2", 322, 442),
+        ("starttime=now+1178", 600, 1200),
+        ("endtime=now+578", 600, 1200),
+    ],
+)
+def test_when_a_changed_reservation_begins_and_ends(change: str, from_s: int, to_s: int) -> None:
+    """A duration counts from the new start; what would end as it begins is refused."""
+    ran = typed(
+        "20 root scontrol create res res=a starttime=now+580 duration=10 users=bob nodes=n1",
+        f"22 root scontrol update res=a {change}",
+        "23 root scontrol -o show res a",
+    )
+    found = ran.result.commands[-1]
+    times = re.findall("(?:Start|End)Time=2026-01-01T00:(..):(..)", found.stdout)
+    assert [int(minutes) * 60 + int(rest) for minutes, rest in times] == [from_s, to_s]
 
 
 def test_lines_from_standard_input() -> None:
