@@ -179,18 +179,20 @@ class Programs:
             return read_script(text, argv)
         if is_tool(name):
             return ScriptRun(argv=argv, tool=known)
-        if text is not None and "/" in name:
+        is_dir = "/" in name and files.is_dir(name)
+        if is_dir or (text is not None and "/" in name):
             # What lies there without an interpreter is nothing to be executed.
             return ProgramRun(
                 runs_us=0,
                 status=wait_status(_NOT_EXECUTABLE),
-                error=f"{name}: Permission denied\n",
+                error=f"{name}: {'Is a directory' if is_dir else 'Permission denied'}\n",
                 exec_errno=errno.EACCES,
             )
+        problem = "No such file or directory" if "/" in name else "command not found"
         return ProgramRun(
             runs_us=0,
             status=wait_status(NOT_FOUND),
-            error=f"{name}: command not found\n",
+            error=f"{name}: {problem}\n",
             exec_errno=errno.ENOENT if text is None else errno.EACCES,
         )
 

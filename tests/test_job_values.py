@@ -38,7 +38,7 @@ def typed(*lines: str, user: str = "alice") -> tuple[CommandResult, ...]:
         ("-N2 -n3 --gpus-per-task=1", 255, "--gpus that nodes do not share alike is an option"),
         ("--propagate=STACK,ODD", 255, "sbatch: error: --propagate: STACK,ODD: no names of limits"),
         ("--mem-bind=local,verbose --switches=1@5 --wait-all-nodes=1", 0, ""),
-        ("--mem-bind=map_mem:0,1", 0, ""),
+        ("--mem_bind=map_mem:0,1 -n4 -N2 --tasks-per-node=2", 0, ""),
         ("--mem-bind=odd", 255, "sbatch: error: Invalid --mem-bind specification"),
         ("--switches=one", 255, "sbatch: error: Invalid --switches specification"),
         ("--switches=1@odd", 255, "sbatch: error: "),

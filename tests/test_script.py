@@ -21,6 +21,7 @@ from simctl.stepd.scripts.script import (
     sbatch_options,
 )
 from simctl.stepd.signals import SignalError, signal_name, signal_number, trap_number
+from tests.bash_runs import in_ours
 
 DOCS = Path(__file__).parent.parent / "docs" / "scripts.md"
 
@@ -337,3 +338,9 @@ def test_the_docs_name_every_builtin_and_what_is_refused() -> None:
     assert [name for name in BUILTINS if name not in words] == []
     for name in (*UNARY_TESTS, *BINARY_TESTS, *SET_NAMES):
         assert name in table
+
+
+def test_hostname_has_the_address_that_the_environment_tells() -> None:
+    """By both options and both names; each node's is this machine's."""
+    text = "for each in -i --ip-address -I --all-ip-addresses; do hostname $each | tr -d ' '; done"
+    assert in_ours([text])[0].output == "127.0.0.1\n" * 4

@@ -110,6 +110,13 @@ RULES = {
     # unset leaves the function's own variable without a value, and uncovers what another's hides.
     "v=1; f() { local v=2; g; echo $v; }; g() { unset v; echo $v; v=3; }; f; echo $v": "1\n3\n3\n",
     "v=1; f() { local v=2; unset v; echo ${v-unset}; v=3; }; f; echo $v": "unset\n1\n",
+    # find runs a command for each path or for all, and shows none by itself then.
+    "mkdir d; echo b > d/b; find d -type f -exec cat {} \\; ; find d -exec echo {} +": "b\nd d/b\n",
+    "find . -exec false {} +; echo $?; find . -print -exec false \\; ; echo $?": "1\n.\n0\n",
+    # What is called by a path is not there, or is a directory.
+    "mkdir d; ./d 2>&1 | sed 's/.*d: //'; ./no 2>&1 | sed 's/.*no: //'; ./d; ./no; echo $?": (
+        "Is a directory\nNo such file or directory\n127\n"
+    ),
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",

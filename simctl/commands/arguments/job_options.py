@@ -41,7 +41,7 @@ STANDARD: Final = (
 JOB_OPTIONS: Final = (
     Option(long="nodes", short="N", read=node_count),
     Option(long="ntasks", short="n", read=positive),
-    Option(long="ntasks-per-node", read=positive),
+    Option(long="ntasks-per-node", read=positive, also="tasks-per-node"),
     Option(long="cpus-per-task", short="c", read=positive),
     Option(long="ntasks-per-core", read=positive),
     Option(long="threads-per-core", read=one_thread),
@@ -67,7 +67,7 @@ JOB_OPTIONS: Final = (
     Option(long="gpus", short="G", read=gpus),
     Option(long="gpus-per-node", read=gpus),
     Option(long="gpus-per-task", read=gpus),
-    Option(long="mem-bind", read=memory_binding),
+    Option(long="mem-bind", read=memory_binding, also="mem_bind"),
     Option(long="switches", read=switches),
     Option(long="propagate", read=rlimits, optional="ALL"),
     Option(long="reservation", read=text),

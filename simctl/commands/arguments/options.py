@@ -46,6 +46,7 @@ class Option:
     counts: bool = False
     gathers: bool = False
     ousts: tuple[str, ...] = ()
+    also: str = ""  # another long name
 
 
 _ADVICE: Final = {"spread-job": "; -N with --ntasks-per-node says how many nodes"}
@@ -146,7 +147,8 @@ class Grammar:
 
     @cached_property
     def _names(self) -> dict[str, Option]:
-        return {option.long: option for option in self.options}
+        also = {option.also: option for option in self.options if option.also}
+        return {option.long: option for option in self.options} | also
 
     @cached_property
     def _for_getopt(self) -> tuple[str, dict[str, str]]:

@@ -66,7 +66,7 @@ GRAMMAR: Final = Grammar(
         Option(long="unbuffered", short="u"),
         Option(long="disable-status", short="X"),
         Option(long="quit-on-interrupt"),
-        Option(long="cpu-bind", read=text),
+        Option(long="cpu-bind", read=text, also="cpu_bind"),
         Option(long="mpi", read=text),
         Option(long="pty"),
         Option(long="threads", short="T", read=positive),

@@ -136,7 +136,10 @@ _KNOWN: dict[str, _Known] = {
         spec=Spec(flags="uRI", valued="d", long=_long(date="d", utc="u", iso_8601="I")),
         main="system.date",
     ),
-    "hostname": _Known(spec=Spec(flags="sf", long=_long(short="s")), main="system.hostname"),
+    "hostname": _Known(
+        spec=Spec(flags="sfiI", long=_long(short="s", ip_address="i", all_ip_addresses="I")),
+        main="system.hostname",
+    ),
     "nproc": _Known(
         spec=Spec(flags="a", valued="i", long=_long(all="a", ignore="i")), main="system.nproc"
     ),

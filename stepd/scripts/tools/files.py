@@ -440,7 +440,15 @@ async def find(tool: Tool, options: Options) -> int:
             status = 1
         else:
             await _find(tool, start, 0, wanted)
+    if wanted.found:
+        ended = await _execute(tool, [*wanted.command[:-1], *wanted.found])
+        status = 1 if ended else status
     return status
+
+
+async def _execute(tool: Tool, words: list[str]) -> int:
+    """Run a command of -exec, and return its status."""
+    return await tool.host.run(tuple(words), tool.env, tool.redirects)
 
 
 class _Wanted:
@@ -450,7 +458,9 @@ class _Wanted:
         self.tests: list[tuple[str, str, bool]] = []
         self.most, self.least = 1 << 30, 0
         self.end = "\n"
-        self.deletes = False
+        self.prints = self.deletes = self.gathers = False
+        self.command: list[str] = []
+        self.found: list[str] = []  # what a command that ends with + is to have together
         negated = False
         rest = list(reversed(words))
         while rest:
@@ -471,12 +481,26 @@ class _Wanted:
             elif word == "-empty":
                 self.tests.append((word, "", negated))
                 negated = False
-            elif word == "-print0":
-                self.end = "\0"
+            elif word in ("-print", "-print0"):
+                self.prints = True
+                self.end = "\0" if word == "-print0" else "\n"
             elif word == "-delete":
                 self.deletes = True
-            elif word not in ("-print", "-a", "-and"):
+            elif word == "-exec":
+                self._take_command(rest)
+            elif word not in ("-a", "-and"):
                 raise ToolMistake(f"find: {word} is not simulated")
+
+    def _take_command(self, rest: list[str]) -> None:
+        while rest and not (rest[-1] == ";" or (rest[-1] == "+" and self.command[-1:] == ["{}"])):
+            self.command.append(rest.pop())
+        if not rest or not self.command:
+            raise ToolMistake("find: missing argument to `-exec'")
+        self.gathers = rest.pop() == "+"
+        if self.gathers and any("{}" in word for word in self.command[:-1]):
+            raise ToolMistake("find: Only one instance of {} is supported with -exec ... +")
+        if rest:
+            raise ToolMistake("find: an expression behind -exec is not simulated")
 
     def _depth(self, word: str, value: str) -> None:
         if not value.isdigit():
@@ -518,8 +542,12 @@ async def _find(tool: Tool, path: str, depth: int, wanted: _Wanted) -> None:
     if info is None:
         return
     shows = depth >= wanted.least and wanted.fits(tool, path, is_dir=info.is_dir)
-    if shows and not wanted.deletes:
+    if shows and (wanted.prints or not (wanted.deletes or wanted.command)):
         await tool.out(path + wanted.end)
+    if shows and wanted.gathers:
+        wanted.found.append(path)
+    elif shows and wanted.command:
+        await _execute(tool, [word.replace("{}", path) for word in wanted.command])
     if info.is_dir and depth < wanted.most:
         for name in tool.host.names(path):
             await _find(tool, f"{path.rstrip('/')}/{name}", depth + 1, wanted)

@@ -18,6 +18,8 @@ _TIMED_OUT = 124
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LENGTH = re.compile(r"(\d{1,12}(?:\.\d{0,6})?|\.\d{1,6})([smhd]?)")
 _MOST_NUMBERS = 2_000_000
+_ADDRESS = "127.0.0.1"
+"""That of every node, as SLURM_LAUNCH_NODE_IPADDR has it."""
 
 
 async def seq(tool: Tool, options: Options) -> int:
@@ -177,6 +179,9 @@ def _named_moment(text: str, now: datetime) -> datetime:
 async def hostname(tool: Tool, options: Options) -> int:
     """Write the name of the node."""
     name = tool.host.facts()["HOSTNAME"]
+    if "i" in options or "I" in options:
+        await tool.out(f"{_ADDRESS}{' ' * ('I' in options)}\n")
+        return 0
     await tool.out((name.partition(".")[0] if "s" in options else name) + "\n")
     return 0
 

@@ -193,7 +193,8 @@ class Tool:
         """
         stream = self.open(path)
         if isinstance(stream, str):
-            raise ToolMistake(f"{self.name}: {path}: {stream}", status)
+            told = _UNREADABLE.get(self.name, "{}").format(path)
+            raise ToolMistake(f"{self.name}: {told}: {stream}", status)
         return await self.text_of(stream, path)
 
     async def text_of(self, stream: Stream, path: str = "-") -> str:
@@ -225,6 +226,15 @@ class Tool:
                 worst = mistake.status
         return found, worst
 
+
+_UNREADABLE = {
+    "sed": "can't read {}",
+    "head": "cannot open '{}' for reading",
+    "tail": "cannot open '{}' for reading",
+    "tac": "failed to open '{}' for reading",
+    "rev": "cannot open {}",
+}
+"""How tools name a file that they cannot read, where that is not by its name alone."""
 
 ToolMain = Callable[[Tool], Awaitable[int]]
 """Does the work of a tool, and returns its exit status."""
