@@ -579,7 +579,7 @@ files:
     #!/bin/sh
     echo $SLURM_JOB_ID $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID >> /shared/log
 """
-        + timeline("at: 0s, as: alice, run: sbatch -a 0,5 --wrap true"),
+        + timeline("at: 0s, as: alice, run: sbatch -a 0-5:5 --wrap true"),
         model=model,
     )
     assert sorted(str(ran.world.disk.read("/shared/log")).splitlines()) == ["1 1 5", "2 1 0"]
