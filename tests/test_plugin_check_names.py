@@ -6,7 +6,7 @@ import pytest
 
 from simctl.testing.plugin_check.lua.check import check_script
 from simctl.testing.plugin_check.lua.report import ScriptReport
-from simctl.testing.plugin_check.lua.scopes import undefined
+from simctl.testing.plugin_check.lua.scopes import out_of_block, undefined
 from simctl.testing.plugin_check.lua.source import Source
 
 pytest.importorskip("lupa")
@@ -186,3 +186,48 @@ def test_modules_beside_a_script_are_used_and_keep_their_lines(tmp_path: Path) -
     (mistake,) = report.mistakes
     assert (mistake.rule, mistake.where) == ("lua-error", "job_submit.lua")
     assert "/etc/slurm/rules.lua:2: attempt to concatenate a nil value" in mistake.what
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("function f(a) if a then local n = 1 end return n end", [("n", 1, "f", 1)]),
+        ("function f(a)\nif a then\nlocal n = 1\nelse\nprint(n)\nend\nend", [("n", 5, "f", 3)]),
+        ("function f(a) if a then local n = 1 elseif n then end end", [("n", 1, "f", 1)]),
+        ("for i = 1, 3 do end\nprint(i)", [("i", 2, "", 1)]),
+        ("while true do local x = 1 end print(x, x)", [("x", 1, "", 1)]),
+        ("do local x, y = 1, 2 end\nfunction f() return x end\nprint(y)", [("y", 3, "", 1)]),
+        ("do local function g() end end g()", [("g", 1, "", 1)]),
+        ("function f() do local n = 1 end if n ~= nil then n = n + 1 end end", [("n", 1, "f", 1)]),
+        ("function f(a) if a then local n = 1 end local n = 2 return n end", []),
+        ("function f() do local n = 1 end n = 2 return n end", []),
+        ("function f() do local n = 1 end return n end function g() n = 2 end", []),
+        ("do local h = 1 end function h() end h()", []),
+        ("function f(n) if n then local n = 1 end return n end", []),
+        ("function f() local n for i = 1, 2 do local n = i end return n end", []),
+        ("n = 1 function f() do local n = 2 end return n end", []),
+        ("repeat local done = true until done", []),
+        ("function f() for i = 1, 2 do local n = i g(n) end for i = 1, 2 do g(i) end end", []),
+        ("function f() if a then local t = 1 end return {t = 2}, b.t, b:t() end", []),
+        ("function f() do local n = 1 end return function(n) return n end end", []),
+        (
+            "local x = 1 if x then local f = function() local y = 2 return y end f() end print(x)",
+            [],
+        ),
+    ],
+)
+def test_a_name_behind_its_block_is_found(
+    text: str, found: list[tuple[str, int, str, int]]
+) -> None:
+    """What was local to a branch or a loop is nil behind it, if there is no other of the name."""
+    assert list(out_of_block(Source("job_submit.lua", text))) == found
+
+
+def test_a_local_that_was_meant_for_the_function_is_blamed(tmp_path: Path) -> None:
+    """Though the script asks whether it is nil: it always is."""
+    report = check(
+        tmp_path,
+        "if job_desc.gres then local count = 1 end\n  if count ~= nil then return 1 end",
+    )
+    assert blamed(report) == [("undefined-name", "3")]
+    assert "count is local to a block that has ended (line 2)" in report.mistakes[0].what

@@ -44,6 +44,99 @@ def undefined(source: Source) -> Iterator[tuple[str, int, str]]:
             yield name, words[at].line, function
 
 
+def out_of_block(source: Source) -> Iterator[tuple[str, int, str, int]]:
+    """Yield names that were local to a block that has ended, and are none here.
+
+    Each once a function, with line, function and the line on which it was local.
+    """
+    words, variables, walk = source.tokens, set(_variables(source)), _Walk(source)
+    shared = _shared(source)
+    found: set[tuple[int, str]] = set()
+    for at, word in enumerate(words):
+        walk.past(at)
+        line = walk.gone[-1].get(word.text, 0)
+        if not line or at not in variables or at in walk.headers:
+            continue
+        first = walk.inside[-1].first if walk.inside else -1
+        elsewhere = any(each != first or set_at <= at for each, set_at in shared.get(word.text, ()))
+        is_known = elsewhere or any(word.text in scope for scope in walk.scopes)
+        if (first, word.text) not in found and not is_known:
+            found.add((first, word.text))
+            name = next((each.name for each in reversed(walk.inside) if each.name), "")
+            yield word.text, word.line, name, line
+
+
+def _shared(source: Source) -> dict[str, list[tuple[int, int]]]:
+    """Return where names are set for all: the first word of the function, and the name's number."""
+    words, found = source.tokens, dict[str, list[tuple[int, int]]]()
+    for at in _variables(source):
+        names, after = _list(source, at)
+        if after == "=" and (words[at - 1].text if at else "") not in ("local", "for", ","):
+            around = _around(source, at)
+            for name in names:
+                found.setdefault(name, []).append((around[0].first if around else -1, at))
+    for function, (at, _) in zip(source.functions, _signatures(source).values(), strict=True):
+        if at == 0 or words[at - 1].text != "local":
+            found.setdefault(function.name, []).append((-2, at))
+    return found
+
+
+class _Walk:
+    """Goes through a script, and knows what is local where it is."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._begins = {each.first: each for each in source.functions}
+        self._ends = {each.last for each in source.functions}
+        self._of_loops: list[dict[str, int]] = []
+        self.inside: list[Function] = []
+        self.scopes: list[dict[str, int]] = [{}]
+        self.gone: list[dict[str, int]] = [{}]
+        """What was local to blocks that have ended, of each function around."""
+        self.headers: set[int] = set()
+        """The names of loops, where these declare them."""
+
+    def past(self, at: int) -> None:
+        """Go past a word."""
+        word = self._source.tokens[at]
+        keyword = word.text if word.kind == "keyword" else ""
+        if at in self._begins:
+            self.inside.append(self._begins[at])
+            self.scopes.append(dict.fromkeys((*self._begins[at].parameters, "self"), word.line))
+            self.gone.append({})
+        elif at in self._ends:
+            for stack in (self.inside, self.scopes, self.gone):
+                stack.pop()
+        elif keyword in ("end", "else", "elseif", "until"):
+            self._end(keyword)
+        elif keyword in ("local", "for", "while"):
+            self._declare(at, keyword)
+        if keyword == "do":
+            self.scopes.append(self._of_loops.pop() if self._of_loops else {})
+        elif keyword in ("then", "else", "repeat"):
+            self.scopes.append({})
+
+    def _end(self, keyword: str) -> None:
+        last = self.scopes.pop() if len(self.scopes) > 1 else {}
+        # The condition of `until` sees what is local to its loop.
+        into = self.scopes[-1] if keyword == "until" and self.scopes else self.gone[-1]
+        into.update(last)
+
+    def _declare(self, at: int, keyword: str) -> None:
+        words = self._source.tokens
+        names: list[str] = []
+        if keyword == "local" and words[at + 1].text == "function":
+            names = [words[at + 2].text]
+        elif keyword != "while":
+            names = _list(self._source, at + 1)[0]
+        declared = dict.fromkeys(names, words[at].line)
+        if keyword == "local":
+            self.scopes[-1].update(declared)
+        else:
+            self._of_loops.append(declared)
+            self.headers |= {at + 1 + 2 * each for each in range(len(names))}
+
+
 def _modules(source: Source) -> bool:
     """Return whether a script loads modules of its site, which may set anything."""
     words = source.tokens

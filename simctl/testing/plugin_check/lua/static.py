@@ -7,7 +7,7 @@ import attrs
 
 from simctl.testing.plugin_check.lua import named, rules
 from simctl.testing.plugin_check.lua.lines import asks_slurmctld
-from simctl.testing.plugin_check.lua.scopes import undefined
+from simctl.testing.plugin_check.lua.scopes import out_of_block, undefined
 from simctl.testing.plugin_check.lua.source import Comparison, Function, Source, Use
 from simctl.testing.plugin_check.lua.tokens import Token
 
@@ -209,6 +209,9 @@ def _undefined(source: Source) -> Iterator[Finding]:
         if name not in _OLD:
             what = f"{name} is set nowhere that {function or 'the main chunk'} sees"
             yield Finding(rule=rules.UNDEFINED, line=line, what=what, function=function)
+    for name, line, function, ended in out_of_block(source):
+        what = f"{name} is local to a block that has ended (line {ended}): here it is nil"
+        yield Finding(rule=rules.UNDEFINED, line=line, what=what, function=function)
 
 
 def arguments(words: Sequence[Token]) -> int:
