@@ -567,3 +567,9 @@ def test_a_job_is_said_to_start_in_the_moment_in_which_a_reservation_ends() -> N
         entries(RESERVED_2_TO_4_MINUTES, "70 alice sbatch --test-only -w n1 -t5 --wrap 'sleep 3'")
     )
     assert "to start at 2026-01-01T00:04:00 " in ran.stderr(1)
+
+
+def test_a_job_is_said_to_start_no_earlier_than_it_may_begin() -> None:
+    """Though its node is free before."""
+    ran = run(entries("1 alice sbatch --test-only --begin=now+100 -w n1 -t5 --wrap true"))
+    assert "to start at 2026-01-01T00:01:41 " in ran.stderr(0)
