@@ -258,6 +258,24 @@ def test_a_filter_that_does_not_parse_is_refused_with_its_line(
         check_script(str(path), luas=("5.4",), slurms=("22.05",))
 
 
+def test_a_filter_that_computes_with_numbers_of_its_site_passes(tmp_path: Path) -> None:
+    """Partitions have the memory that it looks for; names of options are no values of theirs."""
+    path = tmp_path / "cli_filter.lua"
+    path.write_text(
+        FILTER.replace(
+            "  {}\n",
+            "  local asked = {tonumber(options['ntasks']) > 1,\n"
+            "                 tonumber(options['cpus-per-task']) > 1}\n"
+            "  local pipe = io.popen('scontrol show partition --oneliner')\n"
+            "  local memory = math.floor(tonumber(pipe:read('*a'):match('DefMemPerCPU=(%d+)')))\n"
+            "  if not asked[1] then options['mem-per-cpu'] = memory end\n",
+        )
+    )
+    report = check_script(str(path), luas=("5.4",), slurms=("22.05",))
+    assert [(each.rule, each.where, each.what) for each in report.mistakes] == []
+    assert not any("-n ntasks" in each.name for each in report.treated)
+
+
 def test_a_filter_that_lacks_functions_is_driven_without_them(tmp_path: Path) -> None:
     """Each is named; and what a filter compares options with need be no number."""
     path = tmp_path / "cli_filter.lua"

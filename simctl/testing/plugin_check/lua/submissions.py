@@ -217,7 +217,8 @@ class Submissions:
             f"nodes: [{json.dumps(node)}]",
             "partitions:",
             *(
-                f"  - {{name: {json.dumps(name)}, nodes: 'n[1-8]', default: {json.dumps(not at)}}}"
+                f"  - {{name: {json.dumps(name)}, nodes: 'n[1-8]', default: {json.dumps(not at)}"
+                + (", def_mem_per_cpu: 1000}" if "DefMemPerCPU" in source.text else "}")
                 for at, name in enumerate(parts)
             ),
             f"users: {json.dumps(zoo.users(source))}",

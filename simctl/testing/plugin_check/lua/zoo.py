@@ -1,5 +1,6 @@
 """Jobs that differ in one thing, and more of them made of what a script compares fields with."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -311,8 +312,8 @@ def _compared(source: Source) -> Iterator[Wish]:
 def _near(source: Source) -> Iterator[Wish]:
     """Yield what is written on the line of a field, such as the pattern that it is matched with."""
     by_line: dict[int, list[str | float]] = {}
-    for token in source.tokens:
-        if token.value is not None:
+    for before, token in itertools.pairwise(source.tokens):
+        if token.value is not None and before.text != "[":
             by_line.setdefault(token.line, []).append(token.value)
         elif token.kind == "name" and token.text in source.constants:
             by_line.setdefault(token.line, []).append(source.constants[token.text])
