@@ -270,7 +270,7 @@ HIGH = "10s bob sbatch -N4 -p high --wrap 'sleep 20'"
 
 
 def test_a_preempted_job_is_checkpointed_and_comes_back(tmp_path: Path) -> None:
-    """REQUEUE without a time to wait; the other starts once it is gone. Accounting has both runs."""
+    """REQUEUE without a time to wait; the other starts once it is gone; sacct tells both runs."""
     rows = "200s alice sacct -DnXP -j1 -o State"
     ran = checkpointed(tmp_path, LOW, HIGH, rows, conf=PREEMPT)
     assert ran.result.commands[-1].stdout == "PREEMPTED\nCOMPLETED\n"

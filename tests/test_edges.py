@@ -309,7 +309,7 @@ LIMITS: dict[str, Limit] = {
             + "  - {at: 10s, fault: {crash: n1}}\n"
         ),
         lambda ran: seconds(ran, "node_state", args_node="n1", args_to="DOWN|NO_RESPOND"),
-        {240: [320], 300: [400], 360: [480]},
+        {11: [25], 12: [23], 13: [39], 240: [320], 300: [400], 360: [480]},
     ),
     "SlurmdTimeout, twenty thirds of which a node is asked to register": Limit(
         lambda n: entries("300 alice sinfo", head=conf(SlurmdTimeout=n)),
