@@ -117,6 +117,10 @@ RULES = {
     "mkdir d; ./d 2>&1 | sed 's/.*d: //'; ./no 2>&1 | sed 's/.*no: //'; ./d; ./no; echo $?": (
         "Is a directory\nNo such file or directory\n127\n"
     ),
+    # An array before a command is a text for it, and an element is refused.
+    "a=(1 'b c') env | grep ^a; a[1]=5 env | grep ^a; a=([k]=2) eval 'echo $a ${#a[@]}'": (
+        "a=(1 b c)\n([k]=2) 1\n"
+    ),
     # The process group is the script and all that it has started.
     "trap 'echo T' TERM; (sleep 9; echo no) & sleep 1; kill 0; wait; echo $SECONDS": "T\n1\n",
     "kill -0 0; echo $?; kill -- -99999; echo $?": "0\n1\n",

@@ -7,6 +7,7 @@ from typing import NoReturn
 import attrs
 
 from simctl.limits import SUBSHELL_NESTING, VALUE_CHARACTERS
+from simctl.stepd.scripts.assigning import declared
 from simctl.stepd.scripts.builtins import BUILTIN_COMMANDS
 from simctl.stepd.scripts.expand import (
     expand_text,
@@ -161,7 +162,19 @@ class Processes(Progress):
         """Assign for one command alone; what is readonly stays, and ends a shell of ``set -e``."""
         state = self.state
         scope = state.variables.scopes[-1]
+        if assignment.subscript is not None:
+            told = f"`{assignment.name}[{assignment.shown}]': not a valid identifier"
+            await state.complain(told)
+            return
         text = await expand_text(assignment.value, state)
+        if assignment.elements is not None:
+            # A program sees an array as a text.
+            given = await declared(assignment, state)
+            text = " ".join(
+                ("" if key is None else f"[{key}]=") + " ".join(texts)
+                for key, texts in given.elements or ()
+            )
+            text = f"({text})"
         if assignment.append:
             text = (state.look_up(assignment.name) or "") + text
         found = state.variables.find(assignment.name)
