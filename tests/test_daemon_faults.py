@@ -4,6 +4,7 @@ import pytest
 
 from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run
+from tests.entries import typed
 
 APP = """\
 programs:
@@ -594,4 +595,21 @@ def test_what_is_down_meets_nobody_either() -> None:
         "no slurmd runs on n1",
         "n1 is down",
         "n1 is down: start the node",
+    ]
+
+
+def test_a_drained_node_keeps_its_reason_as_its_slurmd_comes_back() -> None:
+    """Until it is resumed."""
+    look = "alice sinfo -hN -n n1 -o '%T %E'"
+    ran = typed(
+        "1 root scontrol update nodename=n1 state=drain reason=disk",
+        "{at: 5s, fault: {crash: slurmd@n1}}",
+        "{at: 9s, fault: {start: slurmd@n1}}",
+        f"30 {look}",
+        "40 root scontrol update nodename=n1 state=resume",
+        f"50 {look}",
+    )
+    assert [each.stdout for each in ran.result.commands if each.stdout] == [
+        "drained disk\n",
+        "idle none\n",
     ]

@@ -514,3 +514,30 @@ def test_a_step_daemon_without_a_switch_plugin_is_suspended_with_its_job() -> No
     assert {each.step for each in heard} == {"1.0"}
     assert not ran.all("switch_p_job_step_pre_suspend")
     assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_step_that_begins_after_a_suspension_has_none_of_it() -> None:
+    """Its job was suspended for five seconds: those are the job's and the script's."""
+    ran = typed(
+        "0 alice sbatch -N1 --wrap 'sleep 10; srun sleep 20; sleep 9'",
+        "3 root scontrol suspend 1",
+        "8 root scontrol resume 1",
+        "90 alice sacct -nP -j1 -o JobID,Elapsed,Suspended",
+    )
+    assert ran.result.commands[-1].stdout.split() == [
+        "1|00:00:39|00:00:05",
+        "1.batch|00:00:39|00:00:05",
+        "1.0|00:00:20|00:00:00",
+    ]
+
+
+def test_a_signal_that_came_to_a_stopped_script_reaches_it_once() -> None:
+    """As it goes on; when it is stopped and goes on again there is none."""
+    sent = ((5, "STOP"), (6, "USR1"), (17, "CONT"), (28, "STOP"), (39, "CONT"))
+    ran = typed(
+        "0 alice sbatch -N1 job.sh",
+        *(f"{at} alice scancel -b -s {name} 1" for at, name in sent),
+        head="files:\n  job.sh: |\n    #!/bin/bash\n    trap 'echo told' USR1\n"
+        "    for i in 1 2 3 4 5 6; do sleep 10; done\n",
+    )
+    assert ran.world.disk.read("/home/alice/slurm-1.out") == "told\n"
