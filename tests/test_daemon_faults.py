@@ -613,3 +613,16 @@ def test_a_drained_node_keeps_its_reason_as_its_slurmd_comes_back() -> None:
         "drained disk\n",
         "idle none\n",
     ]
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_job_that_runs_again_where_its_node_had_rebooted_is_terminated_there(model: str) -> None:
+    """The node has nothing left of the first run, and is told of the end of the second."""
+    ran = typed(
+        "0 alice sbatch -w n1 --requeue --wrap 'sleep 100'",
+        "{at: 10s, fault: {crash: n1}}",
+        "{at: 15s, fault: {start: n1}}",
+        model=model,
+    )
+    (told,) = ran.all("REQUEST_TERMINATE_JOB", phase="receive", daemon="slurmd")
+    assert told.time_us // 1_000_000 == ran.result.rows[0].end_us // 1_000_000 == 236
