@@ -735,6 +735,21 @@ def test_a_persistent_buffer_that_cannot_be_made_holds_the_job() -> None:
     assert functions(ran) == ["dw_job_process", "dw_create_persistent"]
 
 
+def test_a_persistent_buffer_that_cannot_be_destroyed_may_be_used_on() -> None:
+    """It is there as before, and the job that was to destroy it is held."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "carol")
+        + entry("40s", "sbatch gone.sh", "carol")
+        + entry("80s", "scontrol show burst")
+        + entry("90s", "sbatch use.sh")
+        + entry("200s", "scancel 2", "carol"),
+        appliance="functions: {destroy_persistent: {exit: 1, output: busy}}",
+    )
+    ran = run(text)
+    assert "State=allocated UserID=carol(1003)" in out(ran, 2)
+    assert [row.state for row in ran.result.rows] == ["COMPLETED", "CANCELLED", "COMPLETED"]
+
+
 # The appliance and slurmctld come and go.
 
 

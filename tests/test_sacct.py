@@ -7,6 +7,7 @@ import pytest
 
 from simctl.world import CommandResult
 from tests.cluster import run
+from tests.entries import typed
 from tests.printed import CLUSTER, assert_as_printed, blurred, read
 
 
@@ -214,6 +215,20 @@ files:
     #SBATCH -J submitit --mem=200 -t 3
     srun python
 """
+
+
+@pytest.mark.parametrize(
+    ("at_term", "told"),
+    [("ignore", "TIMEOUT|0:9"), ("3", "TIMEOUT|3:0"), ("0", "COMPLETED|0:0")],
+)
+def test_a_step_whose_time_is_over_may_still_end_well(at_term: str, told: str) -> None:
+    """It was sent SIGTERM as its time was over, and ended by itself with 0."""
+    ran = typed(
+        "0 alice sbatch -N1 --wrap 'srun -t1 ./saves'",
+        "400 alice sacct -nP -j1.0 -o State,ExitCode",
+        head=f"programs: {{./saves: {{runs: 30m, on_signal: {{TERM: {at_term}}}}}}}\n",
+    )
+    assert ran.result.commands[-1].stdout == f"{told}\n"
 
 
 def test_steps_that_are_cancelled_with_their_jobs() -> None:
