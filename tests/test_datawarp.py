@@ -987,6 +987,22 @@ def test_a_buffer_gives_way_to_a_job_that_starts_sooner() -> None:
     assert all(row.state == "COMPLETED" for row in ran.result.rows)
 
 
+@pytest.mark.parametrize("parts", [("debug", "late"), ("late", "debug")])
+def test_of_two_buffers_that_of_the_job_which_starts_last_gives_way(parts: tuple[str, str]) -> None:
+    """One is enough: the other one stays."""
+    jobs = [f"-p {part} --nice={100 if part == 'debug' else 200}" for part in parts]
+    text = scenario(
+        entry("0s", "sbatch -N2 -t 60 --exclusive --wrap 'sleep 600'")
+        + "".join(entry("1s", f"sbatch -N2 -t 60 --exclusive {job} bb.sh") for job in jobs)
+        + entry("100s", "sbatch -N1 -t 60 bb.sh"),
+        head=JOB.replace("10GiB", "40GiB"),
+    )
+    late = 'default: true}, {name: late, nodes: "n[1-2]"}'
+    ran = run_cluster(text, cluster=TWO_NODES.replace("default: true}", late))
+    setups = [functions(ran, job).count("dw_setup") for job in (2, 3)]
+    assert dict(zip(parts, setups, strict=True)) == {"debug": 1, "late": 2}
+
+
 def test_a_buffer_does_not_give_way_to_a_job_that_starts_no_sooner() -> None:
     """Both wait for the end of the same job: who was staged in first keeps the space."""
     text = scenario(
