@@ -533,3 +533,19 @@ def test_a_save_that_a_plugin_holds_up_has_lost_what_came_since(
     found = [each.detail for each in ran.broken if each.text.startswith("told-job-is-kept")]
     assert [each.partition(":")[0] for each in found] == ([f"job {lost}"] if is_found else [])
     assert is_found or not rules(ran.broken)
+
+
+@pytest.mark.parametrize(("dies", "is_found"), [("71.9s", True), ("72.1s", False)])
+def test_a_reservation_from_now_on_ends_on_a_full_second(
+    dies: str, is_found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began with the second in which it was asked for; before its end it is to be there."""
+    saved_as("resv_state", without(A_RESERVATION, "name", "r"))(monkeypatch)
+    text = CLUSTER.partition("timeline")[0] + (
+        "timeline:\n"
+        "  - {at: 12.3s, run: scontrol create reservation=r starttime=now duration=1 users=alice"
+        " nodes=n3}\n"
+        f"  - {{at: {dies}, fault: {{crash: slurmctld}}}}\n"
+        "  - {at: 73s, fault: {start: slurmctld}}\n"
+    )
+    assert bool(rules(_run(text, "guide").broken)) is is_found

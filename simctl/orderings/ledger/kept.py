@@ -17,7 +17,7 @@ from simctl.orderings.ledger.book import (
     starts,
     told,
 )
-from simctl.orderings.observed import Observed, arg
+from simctl.orderings.observed import Observed, arg, sending_of
 from simctl.orderings.rules import KEPT, LEDGER, Finding, broken, rule
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, SECOND
@@ -271,6 +271,12 @@ def _partitions(run: Observed, start: Start) -> Iterator[Finding]:
             yield broken(f"partition {name}", what, last.receipt, start.death, start.rest)
 
 
+def _asked_us(run: Observed, request: Asked) -> int:
+    """Return the full second in which a client has asked: `now` is that one."""
+    sending = sending_of(run, request.receipt) or request.receipt
+    return sending.time_us // SECOND * SECOND
+
+
 def _reservations(run: Observed, start: Start) -> Iterator[Finding]:
     there = arg(start.rest, "reservations")
     last: dict[str, Asked] = {}
@@ -292,6 +298,6 @@ def _reservations(run: Observed, start: Start) -> Iterator[Finding]:
             lasts_us = (arg(each.receipt, "end_s") - arg(each.receipt, "start_s")) * SECOND
             if named in there:
                 yield KEPT
-            elif start.death.time_us < each.receipt.time_us + lasts_us:
+            elif start.death.time_us < _asked_us(run, each) + lasts_us:
                 what = "slurmctld knows nothing of it"
                 yield broken(f"reservation {named}", what, each.receipt, start.death, start.rest)
