@@ -132,6 +132,25 @@ RULES = {
     "a=(); ((a[-1])); echo $? $((a[-1] + 2)); ((a[-1] = 3)); echo $? ${#a[@]}": "1 2\n0 0\n",
     "a=(x y); echo [${a[*]:2:-1}]; echo on; echo ${a[*]:1:-1}\necho next": "[]\non\nnext\n",
     "v=a; v=(${!none})\ndeclare -p v": 'declare -a v=([0]="a")\n',
+    # A descriptor that is moved onto itself stays open.
+    "{ echo out; echo err >&2; } 2>&1 2>&2-": "out\nerr\n",
+    # printf's %(...)T without an argument is the present.
+    "[ $(printf '%(%F)T') = $(date +%F) ] && echo now; printf '%(%Y)T' 0": "now\n1970",
+    # Words of a brace expansion are counted by their step.
+    "echo {0..1000000..500000} {10..1..4} {a..i..3}": "0 500000 1000000 10 6 2 a d g\n",
+    # Levels of continue and break.
+    "for i in 1 2; do for j in 1 2; do [ $j = 2 ] && continue 2; echo $i$j; done; done": "11\n21\n",
+    "for i in 1 2; do for j in 1 2; do [ $j = 2 ] && break 2; echo $i$j; done; done": "11\n",
+    "n=0; while [ $((n++)) -lt 3 ]; do for j in 1; do continue 2; done; done; echo $n": "4\n",
+    # kill succeeds if it reached one of those that it names.
+    "sleep 9 & kill 99999 $!; echo $?; wait $!; echo $?; kill 99998 99999; echo $?": "0\n143\n1\n",
+    # A key of sort with a letter of its own takes none of those before it, b included.
+    "printf 'a 10\\na 9\\n' > f; sort -n -k2b f; sort -n -k2,2b f; sort -nb -k2 f": (
+        "a 10\na 9\na 10\na 9\na 9\na 10\n"
+    ),
+    "printf 'a  10\\na 9\\n' | sort -r -k2b": "a  10\na 9\n",
+    # awk takes a field that looks like a number for one, also as a condition.
+    "printf '0.0 1\\n 0 2\\n00 4\\n0x 5\\n-0 6\\n' | awk '$1 { print $2 }'": "5\n",
 }
 
 

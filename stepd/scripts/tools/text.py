@@ -361,7 +361,7 @@ class _Key:
         if "i" in own or "d" in own:
             raise ToolMistake(f"sort: -k {text}: d and i are not simulated", 2)
         general = "".join(letter for letter in "bfgnrhV" if letter in options)
-        self.letters = (own.replace("b", "") and own) or own + general
+        self.letters = own or general
         self.whole = not text
         self.first = (int(match[1]), int(match[2] or 1))
         self.last = (int(match[4] or 0), int(match[5] or 0)) if match[4] else None
