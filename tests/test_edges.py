@@ -184,6 +184,16 @@ LIMITS: dict[str, Limit] = {
         {9: "", 10: "", 11: "PartitionTimeLimit"},
         cluster("n1", max_time="10m"),
     ),
+    "MaxTime, lowered: minutes that a job gets which asks for none, of DefaultTime's three": Limit(
+        lambda n: entries(
+            f"0 root scontrol update partitionname=debug maxtime={n}",
+            "1 alice sbatch --wrap 'sleep 500'",
+            "400 root scancel 1",
+        ),
+        ends,
+        {2: [150], 3: [210], 4: [210]},
+        cluster("n1", max_time="10m", default_time="3m"),
+    ),
     "bf_min_age_reserve: a head that could start for fewer seconds keeps no place": Limit(
         lambda n: (
             conf(SchedulerParameters=f"bf_min_age_reserve={n}", SelectType="select/cons_tres")
@@ -245,6 +255,18 @@ LIMITS: dict[str, Limit] = {
     "DefMemPerCPU: the same, for each of two cpus": Limit(
         lambda n: entries(
             HALF, "1 alice sbatch -n2 --wrap true", head=conf(**MEMORY, DefMemPerCPU=n)
+        ),
+        ends,
+        {249: [50, 3], 250: [50, 3], 251: [50, 50]},
+        cluster("n1"),
+    ),
+    "update MinMemoryCPU: what each of two cpus takes then, whatever --mem had said": Limit(
+        lambda n: entries(
+            HALF,
+            "1 alice sbatch -H -n2 --mem=900 --wrap true",
+            f"2 root scontrol update jobid=2 minmemorycpu={n}",
+            "2 root scontrol release 2",
+            head=conf(**MEMORY),
         ),
         ends,
         {249: [50, 3], 250: [50, 3], 251: [50, 50]},
@@ -543,6 +565,22 @@ def test_a_reservation_may_begin_when_another_ends(from_s: int, minutes: int, fr
         )
     )
     assert exits(ran) == [0, 0 if free else 1]
+
+
+@pytest.mark.parametrize("back_s", [239, 240, 241])
+def test_a_reservation_that_ends_without_slurmctld_is_gone_with_its_start(back_s: int) -> None:
+    """One that lasts longer goes on to its end."""
+    ran = run(
+        entries(
+            RESERVED_2_TO_4_MINUTES,
+            "{at: 150s, fault: {crash: slurmctld}}",
+            f"{{at: {back_s}s, fault: {{start: slurmctld}}}}",
+            f"{back_s}.5s root scontrol show reservation",
+            "242 root scontrol show reservation",
+        )
+    )
+    shown = ["ReservationName=a" in each.stdout for each in ran.result.commands[1:]]
+    assert shown == [back_s < 240, False]
 
 
 @pytest.mark.parametrize(
