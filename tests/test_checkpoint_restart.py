@@ -248,6 +248,20 @@ def test_what_a_job_waited_for_it_does_not_wait_for_again(tmp_path: Path) -> Non
     assert "JobState=RUNNING " in said(ran)[0]
 
 
+def test_a_job_that_was_held_and_released_is_not_held_by_its_restart(tmp_path: Path) -> None:
+    """Whoever submitted it with --hold has let it go since."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -H -N1 --wrap 'sleep 300'",
+        "1s alice scontrol release 1",
+        "5s alice scontrol checkpoint create 1",
+        "10s alice scancel 1",
+        "60s alice scontrol checkpoint restart 1",
+        "70s alice scontrol -o show job 1",
+    )
+    assert "JobState=RUNNING " in said(ran)[0]
+
+
 def test_a_node_failure_after_a_periodic_checkpoint_restarts_from_it(tmp_path: Path) -> None:
     """Without an interval, or before its first checkpoint, the job starts anew."""
     ran = checkpointed(

@@ -136,6 +136,26 @@ RULES = {
     "{ echo out; echo err >&2; } 2>&1 2>&2-": "out\nerr\n",
     # printf's %(...)T without an argument is the present.
     "[ $(printf '%(%F)T') = $(date +%F) ] && echo now; printf '%(%Y)T' 0": "now\n1970",
+    # What is behind a place is counted from the last index, also where indices are left out.
+    "a=([2]=x [5]=y [9]=z); echo ${a[@]: -4},${a[@]: -5},${a[@]: -5:1},${a[@]: -9}": (
+        "z,y z,y,x y z\n"
+    ),
+    # The digits of an octal number in %b may have a 0 before them.
+    "printf '%b,' '\\0101' '\\101' '\\01012' '\\1012'": "A,A,A2,A2,",
+    # A range of sed that is over with its first line lets the next begin at once.
+    "printf '%s\\n' x1 x2 a x3 | sed -n '/x/,1p;/x/,2s/^/2/p'": "x1\n2x1\nx2\n2x2\nx3\n2x3\n",
+    # awk counts the length of a part from where it would begin before the text.
+    'awk \'BEGIN { for (i = -2; i < 3; i++) printf "%s,", substr("abcd", i, 3) }\'': (
+        ",a,ab,abc,bcd,"
+    ),
+    # A dot that is quoted finds hidden files like one that is not.
+    "touch .x .y z; echo '.'[xy] \\.[xy] .[xy] [.xyz]": ".x .y .x .y .x .y z\n",
+    # Lines that mapfile skips are none of those that it reads.
+    "seq 5 > f; for i in 1 2 3 4; do mapfile -ts $i -n 2 A < f; echo ${A[*]}; done": (
+        "2 3\n3 4\n4 5\n5\n"
+    ),
+    # A home is meant before a colon, a slash and the end, and not within a word.
+    "HOME=/h; P=~:/b; Q=/a:~:~/x:~; R=/a:~x:a~; echo $P $Q $R": "/h:/b /a:/h:/h/x:/h /a:~x:a~\n",
     # Words of a brace expansion are counted by their step.
     "echo {0..1000000..500000} {10..1..4} {a..i..3}": "0 500000 1000000 10 6 2 a d g\n",
     # Levels of continue and break.

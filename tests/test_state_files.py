@@ -255,6 +255,22 @@ def test_saves_fail_while_the_disk_does_and_are_tried_again(how: str, model: str
 
 
 @BOTH
+def test_each_time_that_saves_begin_to_fail_is_told(model: str) -> None:
+    """Once each, when one has succeeded in between."""
+    ran = run(
+        timeline(
+            "5 {disk: slurmctld, how: full, for: 60s}",
+            "10 sbatch --wrap 'sleep 300'",
+            "100 {disk: slurmctld, how: full, for: 60s}",
+            "110 sbatch --wrap 'sleep 300'",
+            "120 sbatch --wrap 'sleep 300'",
+        ),
+        model=model,
+    )
+    assert [each.time_us // 100_000_000 for each in ran.all("state_save")] == [0, 1]
+
+
+@BOTH
 def test_what_is_not_saved_for_want_of_room_is_lost(model: str) -> None:
     """Then model guide can keep no promise either."""
     ran = run(
