@@ -580,6 +580,12 @@ def test_swap_space_counts_for_each_node() -> None:
     assert "--capacity wlm_pool:8GiB" in argv(run(text).one("dw_setup"))
 
 
+def test_lines_of_swap_space_add_up() -> None:
+    """As lines of other space do."""
+    text = scenario(entry("0s", "sbatch -N2 bb.sh"), head="#DW swap 4GiB\n#DW swap 3GiB\n")
+    assert "--capacity wlm_pool:14GiB" in argv(run(text).one("dw_setup"))
+
+
 def test_sizes_are_rounded_up_to_the_pools_granularity() -> None:
     """Slurm asks for whole granules."""
     text = scenario(SUBMIT, head="#DW jobdw capacity=1500MiB\n")

@@ -116,6 +116,22 @@ def test_a_stopped_program_stays_stopped() -> None:
     assert ends(ran)[1] == pytest.approx(100 + 590, abs=3)
 
 
+def test_what_reached_a_stopped_program_acts_when_its_image_is_continued() -> None:
+    """A signal that it has yet to take is part of its image."""
+    step = "srun --restart-dir=/shared/ckpt/1.0 ./app"
+    ran = saved(
+        f"0s alice sbatch --wrap 'srun ./app; {step}'",
+        "10s alice scancel -s STOP 1.0",
+        "15s alice scancel -s USR1 1.0",
+        "20s alice scontrol checkpoint create 1.0",
+        "30s alice scancel -s KILL 1.0",
+        "100s alice scancel -s CONT 1.1",
+        more="programs: {./app: {runs: 600s, image: 1GiB, on_signal: {USR1: 7}}}\n",
+    )
+    assert ran.job() == ("FAILED", "7:0", "NonZeroExitCode")
+    assert ends(ran)[1] == pytest.approx(100, abs=3)
+
+
 def test_signals_reach_a_task_once_its_image_is_written() -> None:
     """It takes them when it goes on; SIGKILL ends it at once, and the image with it."""
     app = "programs: {./app: {runs: 600s, image: 10GiB, on_signal: {USR1: 7}}}\n"

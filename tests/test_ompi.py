@@ -63,6 +63,21 @@ def test_an_exit_code_is_the_error_and_the_output_its_text(model: str) -> None:
     assert answers(ran, to="scontrol checkpoint error") == ["error(3): no room"]
 
 
+@MODELS
+def test_each_checkpoint_of_a_step_has_a_report(model: str) -> None:
+    """One that was reported does not count for the next one."""
+    ran = ran_with(
+        checkpoint("2m", "create 1.0"),
+        checkpoint("3m", "create 1.0"),
+        checkpoint("190s", "able 1.0", stdout="Began at"),
+        checkpoint("210s", "able 1.0", stdout='"Yes"'),
+        job=SLOW,
+        model=model,
+    )
+    assert unmet(ran) == []
+    assert [call.rc for call in ran.all("slurm_ckpt_comp")] == [0, 0]
+
+
 def test_a_program_that_nobody_described_leaves_a_snapshot() -> None:
     """A directory at the user's home, as Open MPI's does; Slurm has no use for it."""
     ran = ran_with(checkpoint("2m", "create 1.0"), checkpoint("3m", "error 1.0"))

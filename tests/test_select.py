@@ -95,6 +95,8 @@ def test_generic_resources_are_asked_of_each_node_by_name_or_by_type() -> None:
     assert split_gres({"gpu": 2}, left) == {"gpu:a": 1, "gpu:b": 1}
     assert split_gres({"gpu:b": 2}, left) == {"gpu:b": 2}
     assert split_gres({"gpu:b": 1, "gpu": 2}, left) == {"gpu:b": 2, "gpu:a": 1}
+    assert split_gres({"gpu:b": 2, "gpu": 1}, left) == {"gpu:b": 2, "gpu:a": 1}
+    assert split_gres({"gpu:b": 2, "gpu": 2}, left) is None
     assert split_gres({"gpu": 4}, left) is None
     assert split_gres({"disk": 1}, left) is None
     wanted = demand(2, 2, gres={"gpu": 1})

@@ -285,6 +285,21 @@ def test_what_is_not_saved_for_want_of_room_is_lost(model: str) -> None:
     assert states(ran) == {}
 
 
+@pytest.mark.parametrize(
+    ("later", "kept"), [("", "one\n"), (", for: 3s", "one\nthree\n"), (", for: 15s", "one\n")]
+)
+def test_of_two_faults_of_a_disk_the_later_one_counts(later: str, kept: str) -> None:
+    """The disk is well again at the end of that one, or never: not at the end of the first."""
+    ran = run(
+        timeline(
+            "1 sbatch --wrap 'echo one; sleep 10; echo two; sleep 10; echo three'",
+            "5 {disk: shared, how: full, for: 10s}",
+            f"10 {{disk: shared, how: full{later}}}",
+        )
+    )
+    assert ran.world.disk.read("/home/alice/slurm-1.out") == kept
+
+
 def test_output_of_a_script_is_lost_on_a_full_disk_and_the_script_goes_on() -> None:
     """The shared file system fills up while a script writes."""
     ran = run(
