@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from simctl.plugins.cli_filter.texts import memory
 from simctl.scenario.load import read_scenario
 from simctl.world import RunResult, World
 
@@ -137,6 +138,19 @@ def test_options_read_as_slurm_tells_them(tmp_path: Path) -> None:
     ]
     for command, text in zip(result.commands, wanted, strict=True):
         assert text in command.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        *(("1023K", "1"), ("1024K", "1"), ("1025k", "2"), ("1500K", "2"), ("2048k", "2")),
+        *(("1048575K", "1G"), ("1048576K", "1G"), ("1048577K", "1025"), ("1023", "1023")),
+        *(("1024", "1G"), ("1025", "1025"), ("1G", "1G"), ("1024G", "1T"), ("0", "0?")),
+    ],
+)
+def test_sizes_are_told_in_full_units_of_at_least_a_megabyte(typed: str, told: str) -> None:
+    """Kilobytes are rounded up."""
+    assert memory(typed) == told
 
 
 @pytest.mark.parametrize(

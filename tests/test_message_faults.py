@@ -393,7 +393,11 @@ def test_slurmd_and_its_step_daemons_lose_nothing_among_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "shown"), [("drop: TASK_OUTPUT", ""), ("delay: TASK_OUTPUT, by: 1s", "one\ntwo\n")]
+    ("fault", "shown"),
+    [
+        ("drop: TASK_OUTPUT", ""),
+        *((f"delay: TASK_OUTPUT, by: {late_s}s", "one\ntwo\n") for late_s in (1, 2, 3, 4)),
+    ],
 )
 def test_what_tasks_write_keeps_its_order_or_breaks_off(fault: str, shown: str) -> None:
     """After its first part was lost nothing more of a stream comes."""

@@ -79,3 +79,18 @@ def test_a_mistake_is_told_where_it_stands(entry: str, message: str) -> None:
     with pytest.raises(ScenarioErrors) as caught:
         read_scenario(TWO_NODES + f"timeline: [{entry}]\n", file="s.yaml")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("skip", "at_s"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, [])], ids=str
+)
+def test_as_many_events_pass_as_an_entry_skips(skip: int, at_s: list[int]) -> None:
+    """It happens at the next, or with `each` at all that follow."""
+    lines = "".join(f"  - {{at: {at}s, run: sbatch --wrap true}}\n" for at in (1, 2, 3))
+    for each in ("true", "false"):
+        ran = run(
+            f"timeline:\n{lines}  - {{when: REQUEST_SUBMIT_BATCH_JOB phase=receive, skip: {skip}, "
+            f"each: {each}, run: squeue}}\n"
+        )
+        found = [e.time_us // 1_000_000 for e in ran.all("squeue", kind="command", phase="exit")]
+        assert found == at_s[: None if each == "true" else 1]

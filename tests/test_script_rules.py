@@ -150,6 +150,33 @@ RULES = {
     ),
     # A dot that is quoted finds hidden files like one that is not.
     "touch .x .y z; echo '.'[xy] \\.[xy] .[xy] [.xyz]": ".x .y .x .y .x .y z\n",
+    # Elements stand for their words together: a colon asks whether those are empty.
+    "a=('' b); b=(''); d=('' ''); echo ${a[*]:-x} ${a[@]:+y} ${b[@]:-x} \"${d[@]:-x}\"": (
+        "b y x  \n"
+    ),
+    # What && and || leave out is not computed, whichever side of ?: in it would be chosen.
+    "echo $((0 && (0 ? (n=5) : (n=6)))) $((1 || (1 ? 2/0 : 3/0) || (0 ? 2/0 : 3/0))) $n.": (
+        "0 1 .\n"
+    ),
+    # Of several choices the longest that fits counts, also at the end of the line.
+    "echo ab abc | grep -oE 'a|ab'; echo aab | sed -E 's/a|aab/X/'; [[ ab =~ a|ab ]]; echo $?": (
+        "ab\nab\nX\n0\n"
+    ),
+    # shopt -q asks for all of its names, and a directory is never empty to -s.
+    "shopt -s extglob; shopt -q extglob nullglob; echo $?; shopt -q nullglob extglob; echo $?": (
+        "1\n1\n"
+    ),
+    "mkdir d; : > e; [ -s d ]; echo $?; [ -s e ]; echo $?; [[ -s d ]]; echo $?": "0\n1\n0\n",
+    # What is an amount of days ago, and itself negative, lies ahead.
+    "for d in '1 day' '-1 day' '1 day ago' '-1 day ago'; do date -d \"1970-01-09 $d\" +%d; done": (
+        "10\n08\n08\n10\n"
+    ),
+    # A quoted word that comes to nothing is a word.
+    'x=; f() { echo $#; }; f "${x:-}"; f ${x:-}; f "${x:+}" "${y-}"; f "${y[@]:-}"': "1\n0\n2\n1\n",
+    # The last of -e and -E counts.
+    "for o in '-e -E' '-E -e' -eE -Ee '-e -n' -E; do echo $o 'a\\tb'; done": (
+        "a\\tb\na\tb\na\\tb\na\tb\na\tba\\tb\n"
+    ),
     # Lines that mapfile skips are none of those that it reads.
     "seq 5 > f; for i in 1 2 3 4; do mapfile -ts $i -n 2 A < f; echo ${A[*]}; done": (
         "2 3\n3 4\n4 5\n5\n"

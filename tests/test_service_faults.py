@@ -38,6 +38,41 @@ def test_accounting_is_away_and_late_and_a_job_gives_way(mode: str, end: str) ->
     assert ran.result.missed == ("preempt job 7: job 7 does not run",)
 
 
+@pytest.mark.parametrize("for_s", [1, 3, 5, 6])
+def test_accounting_is_away_until_the_later_fault_ends(for_s: int) -> None:
+    """Also where an earlier one ends before, in that moment, or would have ended after it."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 10s, fault: {accounting: away, for: 5s}}\n"
+        f"  - {{at: 12s, fault: {{accounting: away, for: {for_s}s}}}}\n"
+        + "".join(f'  - {{at: {at}500ms, run: "sacct -nX"}}\n' for at in range(9, 20))
+    )
+    away = [at for at, each in zip(range(9, 20), ran.result.commands, strict=True) if each.exit]
+    assert away == list(range(10, 12 + for_s))
+
+
+@pytest.mark.parametrize(
+    ("at_s", "told"),
+    [
+        (24, ""),
+        (25, "PENDING|Unknown|Unknown\n"),
+        (27, "PENDING|Unknown|Unknown\n"),
+        (28, "RUNNING|2026-01-01T00:00:23|Unknown\n"),
+        (37, "RUNNING|2026-01-01T00:00:23|Unknown\n"),
+        (38, "COMPLETED|2026-01-01T00:00:23|2026-01-01T00:00:33\n"),
+    ],
+)
+def test_late_accounting_knows_nothing_of_what_comes_next(at_s: int, told: str) -> None:
+    """It tells state, start and end as they were so much earlier."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 1s, fault: {accounting: late, by: 5s}}\n"
+        "  - {at: 20s, run: \"sbatch --begin=now+3 --wrap 'sleep 10'\"}\n"
+        f'  - {{at: {at_s}500ms, run: "sacct -nXPo State,Start,End"}}\n'
+    )
+    assert ran.result.commands[1].stdout == told
+
+
 def test_a_node_that_crashes_may_be_noticed_at_once() -> None:
     """NODE_FAIL without SlurmdTimeout's wait; as ever the job of a batch script may run again."""
     ran = run(

@@ -406,6 +406,24 @@ def test_values_that_only_together_cannot_be_run(
     assert [each[0] for each in again] == [2]  # one that failed has nothing to be kept
 
 
+@pytest.mark.parametrize("each", [3, 4, 5])
+def test_each_value_is_checked_with_the_first_of_the_others(
+    each: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of how many combinations soever, of every parameter."""
+    monkeypatch.setattr(checking, "_EACH", each)
+    for values in (
+        "latency: [1ms, soon]\n  max_turns: [9, 8]",
+        "latency: [1ms, 2ms]\n  max_turns: [9, x]",
+    ):
+        file = written(tmp_path, f"scenario: base.yaml\nparameters:\n  {values}\n")
+        assert _sweep(file, tmp_path / "out") == WRONG_INPUT
+        assert "sweep.yaml:" in capsys.readouterr().err
+
+
 def test_a_sweep_is_the_same_from_any_folder(
     made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
