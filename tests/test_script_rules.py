@@ -198,6 +198,22 @@ RULES = {
     "printf 'a  10\\na 9\\n' | sort -r -k2b": "a  10\na 9\n",
     # awk takes a field that looks like a number for one, also as a condition.
     "printf '0.0 1\\n 0 2\\n00 4\\n0x 5\\n-0 6\\n' | awk '$1 { print $2 }'": "5\n",
+    # An exponent below zero is an error also in what && or ?: has switched off; a division is none.
+    "(( 1 || 2 ** -1 )); echo $? $((0 && 1/0)) $((1 ? 2 : 1%0)); (echo $((0 && 2**(0-1))))": (
+        "1 0 2\n"
+    ),
+    "((0 && (1 ? (x=5) : 2))); ((1 || (0 ? 1 : (y=2)))); echo [$x$y]": "[]\n",
+    # What is quoted behind =~ stands for itself, between what is not.
+    '[[ aa =~ "a{2}" ]] || [[ \'a{2}\' =~ "a{2}" ]] && [[ aa =~ ^"a"{2}$ ]]; echo $?': "0\n",
+    # Parts of an array with gaps are counted by what there is, from behind its last index.
+    "a=([2]=x [5]=y [9]=z); echo ${a[@]: -4} ${a[@]: -5:2}, ${a[@]:3:1} ${a[-1]}": "z y z, y z\n",
+    "a=('' b); echo [${a[@]:-x}]; a=(''); echo [${a[@]:-x}]; a=('' ''); echo [${a[*]:-x}]": (
+        "[ b]\n[x]\n[ ]\n"
+    ),
+    # A range of sed whose end by number is over is its first line alone.
+    "printf '%s\\n' a x b x c > f; sed -n '/x/,1p' f; sed '/x/,3d' f": "x\nx\na\nc\n",
+    # tr squeezes what came of a change by the last set.
+    "echo aabbAA | tr -s a-z A-Z; echo aabbcc | tr -s a-b; echo ab | tr -s ab xx": "ABA\nabcc\nx\n",
 }
 
 

@@ -267,11 +267,11 @@ class _Reader:
         return _PRECEDENCE.get(self.token, -1) if self.kind == "operator" else -1
 
     def _binary(self, operator: str, left: int, right: int) -> int:
-        """Compute one operator, unless switched off."""
-        if not self.live:
-            return 0
+        """Compute one operator; what is switched off may divide by zero."""
         if operator in ("/", "%") and right == 0:
-            raise ArithmeticMistake(f'in "{self.text.strip()}": division by zero')
+            if self.live:
+                raise ArithmeticMistake(f'in "{self.text.strip()}": division by zero')
+            return 0
         return wrap(_BINARY[operator](left, right))
 
     def _power(self) -> int:
@@ -282,9 +282,10 @@ class _Reader:
         self._deeper()
         exponent = self._power()
         self.depth -= 1
-        if self.live and exponent < 0:
+        if exponent < 0 and self.look_up is not _nothing:
+            # Bash refuses it where it is switched off as well.
             raise ArithmeticMistake(f'in "{self.text.strip()}": an exponent below zero')
-        return wrap(pow(value, exponent, _WORD)) if self.live else 0
+        return wrap(pow(value, max(exponent, 0), _WORD))
 
     def _unary(self) -> int:
         """Read signs, ``!``, ``~`` and what they stand before."""
