@@ -171,6 +171,9 @@ RULES = {
     "for d in '1 day' '-1 day' '1 day ago' '-1 day ago'; do date -d \"1970-01-09 $d\" +%d; done": (
         "10\n08\n08\n10\n"
     ),
+    # Among five words and more an operator of one operand takes whatever comes next.
+    "[ -n -a x ]; echo $?; [ \\( -z \\) ]; echo $?; [ x -a -n ]; echo $?": "0\n0\n0\n",
+    "[ -n -a -n y ]; echo $?; [ \\( -n \\) -a x ]; echo $?; [ x -a -n -o ]; echo $?": "2\n2\n0\n",
     # A quoted word that comes to nothing is a word.
     'x=; f() { echo $#; }; f "${x:-}"; f ${x:-}; f "${x:+}" "${y-}"; f "${y[@]:-}"': "1\n0\n2\n1\n",
     # The last of -e and -E counts.

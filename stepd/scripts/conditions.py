@@ -130,7 +130,7 @@ class _Reader:
             return self._binary(word, *behind) != negated
         if word == "(":
             return self._parenthesis() != negated
-        if word in UNARY_TESTS and behind and behind[0] not in ("-a", "-o", ")"):
+        if word in UNARY_TESTS and behind:
             return self._unary(word, self._next()) != negated
         return (word != "") != negated
 
