@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from typing import Any
 
 import pytest
@@ -619,6 +620,24 @@ def test_a_buffer_counts_with_its_real_size_where_that_is_larger(real: int, coun
     counts = [event.args["tres_cnt"] for event in ran.all("bb_p_job_set_tres_cnt")]  # type: ignore[index]
     assert counts == [{"bb/datawarp": 10 * 1024}, {"bb/datawarp": counted * 1024}]
     assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_session_that_was_there_is_as_large_as_all_its_instances() -> None:
+    """Those of other sessions do not count."""
+    shown = [(1, 4), (2, 8), (1, 3)]
+    there = {
+        "instances": [
+            {"id": place, "links": {"session": session}, "capacity": {"bytes": gib << 30}}
+            for place, (session, gib) in enumerate(shown)
+        ],
+        "sessions": [{"id": each, "token": f"kept{each}", "owner": 1001} for each in (1, 2)],
+    }
+    nothing = '{"instances": [], "sessions": [], "configurations": []}'
+    cli = (SITE_CLI % 0).replace(nothing, json.dumps(there))
+    text = scenario(entry("2s", "scontrol show burst"), bb_conf="GetSysState: /site/cli")
+    told = out(run(text.replace("files:\n", cli)), 0)
+    sizes = re.findall(r"Name=(kept\d) .*Size=(\w+)", told)
+    assert sorted(sizes) == [("kept1", "7GiB"), ("kept2", "8GiB")]
 
 
 # Persistent buffers.

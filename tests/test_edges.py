@@ -374,6 +374,16 @@ LIMITS: dict[str, Limit] = {
         lambda ran: seconds(ran, "signal", role="task", step="1.0", args_signal=9),
         {4: [95], 5: [95], 6: [96]},
     ),
+    "KillWait counts from the first end of a step: its limit, at 90 s, or a task's failure": Limit(
+        lambda n: (
+            conf(KillWait=30)
+            + "programs: {./stubborn: [{runs: 30m, tasks: [0], on_signal: {TERM: ignore}}, "
+            + f"{{runs: {n}s, exit: 1, on_signal: {{TERM: ignore}}}}]}}\n"
+            + entries("0 alice sbatch -N1 -n2 --wrap 'srun -t1 -K ./stubborn'")
+        ),
+        lambda ran: seconds(ran, "signal", role="task", step="1.0", args_signal=9)[:1],
+        {80: [110], 89: [119], 91: [120], 110: [120]},
+    ),
     "seconds of KillWait, of which model modern's slurmd counts a third twice": Limit(
         lambda n: (
             conf(KillWait=n)

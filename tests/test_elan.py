@@ -187,6 +187,18 @@ def _contexts(info: ElanJobInfo) -> set[tuple[int, int]]:
     }
 
 
+def test_contexts_are_apart_where_ids_have_another_order_than_names() -> None:
+    """A step has its contexts on each of its hosts, whichever of them has the lowest id."""
+    plugin = SwitchElan()
+    both, one = plugin.switch_p_alloc_jobinfo(), plugin.switch_p_alloc_jobinfo()
+    with slurmctld(ELAN + 'files: {/etc/elanhosts: "eip 2 n1\\neip 1 n2\\n"}\n'):
+        plugin.switch_p_build_jobinfo(both, "n[1-2]", 2, 0)
+        plugin.switch_p_build_jobinfo(one, "n2", 1, 0)
+    assert {node for node, _ in _contexts(both)} == {1, 2}
+    assert {node for node, _ in _contexts(one)} == {1}
+    assert not _contexts(both) & _contexts(one)
+
+
 DEEDS = st.one_of(
     st.tuples(
         st.just("build"),

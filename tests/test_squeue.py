@@ -10,6 +10,7 @@ from simctl.commands.columns.jobs import JobRow
 from simctl.commands.squeue.order import sorted_jobs
 from simctl.wire.arrays import parse_array
 from simctl.wire.info import JobInfo
+from simctl.wire.past_times import show_moment
 from simctl.wire.states import JobBase, JobFlag, JobState
 from tests.cluster import run
 from tests.entries import entries
@@ -356,6 +357,33 @@ def test_times_are_written_as_a_variable_says() -> None:
     found = ran.world.site.disk.read("out", "/home/alice", host="n1")
     assert found is not None
     assert found.split() == ["23-14", "N/A", "23-14", "23-14", "23:14:08"]
+
+
+@pytest.mark.parametrize(
+    ("today", "day", "told"),
+    [
+        ("2026-07-09", "2026-07-09", "12:00:00"),
+        *(
+            ("2026-07-09", f"2026-07-{day}", told)
+            for day, told in (
+                ("10", "Tomorr 12:00"),
+                ("11", "Sat 12:00"),
+                ("15", "Wed 12:00"),
+                ("16", "16 Jul 12:00"),
+                ("08", "Ystday 12:00"),
+                ("07", "7 Jul 12:00"),
+                ("01", "1 Jul 12:00"),
+            )
+        ),
+        ("2026-12-31", "2026-01-01", "1 Jan 12:00"),
+        ("2026-12-31", "2027-01-01", "1 Jan 2027"),
+        ("2026-01-01", "2025-12-31", "31 Dec 2025"),
+    ],
+)
+def test_a_relative_time_is_told_by_how_near_it_is(today: str, day: str, told: str) -> None:
+    """A day's name until it comes again, what is past by its date, another year by that alone."""
+    now, when = (int(datetime.fromisoformat(f"{each}T12:00Z").timestamp()) for each in (today, day))
+    assert show_moment(when, "relative", now) == told
 
 
 def test_a_suspended_jobs_steps_are_suspended() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster import Ran, run
-from tests.entries import args, states
+from tests.entries import args, states, typed
 
 PROGRAMS = """\
 programs:
@@ -59,6 +59,18 @@ def test_other_signals_reach_a_stopped_program_once_it_is_continued() -> None:
                     "15 scancel -s CONT 1")  # fmt: skip
     assert ran.job() == ("FAILED", "0:15", "JobLaunchFailure")
     assert end(ran) == 15.0
+
+
+@pytest.mark.parametrize(("signal", "written"), [("TERM", ""), ("USR1", ""), ("USR2", "late\n")])
+def test_a_program_that_a_signal_ends_writes_nothing_more(signal: str, written: str) -> None:
+    """By itself, or because the program exits on it; one that goes on writes at its end."""
+    signals = "on_signal: {USR1: 3, USR2: ignore}"
+    ran = typed(
+        "0 alice srun ./late",
+        f"5 alice scancel -s {signal} 1.0",
+        head=f'programs: {{./late: {{runs: 20s, output: "late\\n", {signals}}}}}\n',
+    )
+    assert ran.result.commands[0].stdout == written
 
 
 def test_a_stopped_program_is_killed_at_once() -> None:

@@ -1,7 +1,7 @@
 """Moments as people write them for what has been: a time of day is today's, ``now-2hours``. UTC."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from simctl.wire.times import parse_moment
@@ -11,6 +11,7 @@ _FROM_NOW: Final = re.compile(r"now\s*([+-])\s*(\d+)\s*([a-z]*)")
 _CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2})?([ap]m)?|midnight|noon|elevenses|fika|teatime")
 _SHORT: Final = re.compile(r"(\d{2})(\d{2})(\d{2})?")
 _DAY_S: Final = 86_400
+_WEEK: Final = 7
 
 
 def parse_past_moment(text: str, now_s: int) -> int:
@@ -58,11 +59,14 @@ def show_moment(moment_s: int, style: str, now_s: int) -> str:
 
 
 def _relative(when: datetime, now: datetime) -> str:
-    days = (when.date() - now.date()) // timedelta(days=1)
+    if when.year != now.year:
+        # Slurm takes the last day of a year to be far from the first one of the next.
+        return f"{when.day} {when:%b %Y}"
+    days = (when.date() - now.date()).days
     if not days:
         return when.strftime("%H:%M:%S")
     if days in (-1, 1):
         return when.strftime("Tomorr %H:%M" if days == 1 else "Ystday %H:%M")
-    if 1 < days <= 7 or -7 <= days < -1:  # noqa: PLR2004 - a week
+    if 1 < days < _WEEK:
         return when.strftime("%a %H:%M")
-    return when.strftime("%d %b %H:%M" if when.year == now.year else "%d %b %Y")
+    return f"{when.day} {when:%b %H:%M}"
