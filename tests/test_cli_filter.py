@@ -201,3 +201,40 @@ def test_a_script_that_does_not_load_ends_the_command(tmp_path: Path) -> None:
     )
     result, _ = run(tmp_path, text, "function slurm_cli_pre_submit() return 0 end\n")
     assert [each.detail for each in result.expectations if not each.held] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("slurm.cli_store(0, nil)", "'cli_store' (string expected, got nil)"),
+        ("slurm.cli_store(0, true)", "'cli_store' (string expected, got boolean)"),
+        ("slurm.cli_store(0, {})", "'cli_store' (string expected, got table)"),
+        ("options['hold'] = true", "(string expected, got boolean)"),
+        ("options['time'] = {}", "(string expected, got table)"),
+        ("options['time'] = nil", "(string expected, got nil)"),
+    ],
+)
+def test_what_is_no_text_is_a_lua_error_and_not_a_text(
+    tmp_path: Path, body: str, told: str
+) -> None:
+    """Numbers are texts; nil, a truth and a table end the call, and the command goes on."""
+    script = f"""
+    function slurm_cli_setup_defaults() return 0 end
+    function slurm_cli_pre_submit(options)
+      slurm.cli_store(0, 1.5)
+      options["time"] = 7
+      slurm.log_info("first %s %s", slurm.cli_retrieve(0), options["time"])
+      {body}
+      slurm.log_info("not reached")
+      return slurm.ERROR
+    end
+    function slurm_cli_post_submit() return "no number" .. tostring(slurm.cli_retrieve(1)) end
+    """
+    result, _ = run(tmp_path, HEAD + "  - {at: 1s, as: alice, run: sbatch --wrap true}\n", script)
+    assert result.commands[0].stdout == "Submitted batch job 1\n"
+    first, second, third = result.commands[0].stderr.splitlines()
+    assert first == "sbatch: lua: first 1.5 00:07:00"
+    at = "/etc/slurm/cli_filter.lua"
+    assert second.startswith(f"sbatch: error: cli_filter_p_pre_submit/lua: {at}: {at}:7: ")
+    assert second.endswith(told)
+    assert third == f"sbatch: cli_filter_p_post_submit/lua: {at}: non-numeric return code"

@@ -151,3 +151,21 @@ def test_a_job_that_another_plugin_has_held_is_not_staged_in(tmp_path: Path) -> 
     asked = [each for each in world.events if each.name == "bb_p_job_test_stage_in"]
     assert {each.plugin for each in asked} >= {"burst_buffer/holder", "burst_buffer/lua"}
     assert not [each for each in world.events if each.name == "slurm_bb_setup"]
+
+
+def test_a_job_tells_the_name_of_its_cluster(tmp_path: Path) -> None:
+    """That of slurm.conf; scripts hand it on to programs that serve several clusters."""
+    script = SCRIPT.replace('told("setup", id, ...)', "local info = select(6, ...)").replace(
+        'if id == "2"', 'slurm.log_info("cluster " .. info.cluster)\n  if id == "2"'
+    )
+    (tmp_path / "script.lua").write_text(script)
+    text = 'lua: {version: "5.4", slurm: "23.02"}\n' + TEXT.replace(
+        "{BurstBufferType", "{ClusterName: blue, BurstBufferType"
+    )
+    world = World(read_scenario(text, file=str(tmp_path / "s.yaml")), orderings=False)
+    world.trace.add_sink(world.events.append)
+    world.run()
+    told = [each.args for each in world.events if each.kind == "log"]
+    assert {"text": "lua: cluster blue"} in [
+        {"text": each["text"]} for each in told if isinstance(each, dict) and "text" in each
+    ]

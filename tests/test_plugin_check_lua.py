@@ -293,6 +293,23 @@ def test_a_filter_that_lacks_functions_is_driven_without_them(tmp_path: Path) ->
     assert report.driven
 
 
+@pytest.mark.parametrize("kind", ["job_submit", "cli_filter"])
+def test_the_name_of_a_file_says_which_of_its_functions_are_called(
+    tmp_path: Path, kind: str
+) -> None:
+    """Sites share one text between job_submit.lua and cli_filter.lua; else the first counts."""
+    text = FILTER.format("") + (
+        "function slurm_job_submit(desc, parts, uid) return slurm.SUCCESS end\n"
+        "function slurm_job_modify(desc, job, parts, uid) return slurm.SUCCESS end\n"
+    )
+    for name, wanted in ((f"{kind}.lua", kind), ("shared.lua", "cli_filter")):
+        path = tmp_path / name
+        path.write_text(text)
+        report = check_script(str(path), luas=("5.4",), slurms=("22.05",))
+        assert report.plugin_type == f"{wanted}/lua"
+        assert report.driven
+
+
 BUFFERS = """\
 function slurm_bb_pools() return slurm.SUCCESS, {pools} end
 function slurm_bb_job_process(script) return slurm.SUCCESS end

@@ -216,3 +216,9 @@ def test_what_is_not_built_is_refused_by_name() -> None:
     assert result.stderr == (
         "sinfo: error: --yaml is an option of Slurm's that simctl does not simulate yet\n"
     )
+
+
+def test_words_that_are_no_options_are_not_looked_at() -> None:
+    """As in Slurm, before and behind options."""
+    plain, more = printed(("3s", "sinfo -h -o %P -p debug"), ("3s", "sinfo x -h -o %P -p debug y"))
+    assert plain == more != ""

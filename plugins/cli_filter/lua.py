@@ -35,6 +35,8 @@ REQUIRED: Final = (
 )
 _PRINTED: Final = {"error": "error: ", "info": ""}
 """Levels of the log that commands print, with what stands before."""
+_NO_TEXTS: Final = {type(None): "nil", bool: "boolean"}
+"""Lua's names of values that Slurm does not take for texts; other than tables and functions."""
 
 
 class CliFilterLua(CliFilterPlugin):
@@ -118,13 +120,14 @@ class CliFilterLua(CliFilterPlugin):
             return gone.code & 0xFF or SLURM_SUCCESS
         except LuaFailure as error:
             log.error(f"{SCRIPT}: {error.text}")
-            say(f"error: {SCRIPT}: {error.text}")
+            say(f"error: {_hook(function)}: {error.text}")
             if error.endless:
                 complain(function, f"{error.text}; the command would have hung")
             return SLURM_SUCCESS
         number = as_number(values[0]) if values else None
-        if number is None and function != REQUIRED[2]:
+        if number is None:
             log.error(f"{function}: non-numeric return code")
+            say(f"{_hook(function)}: non-numeric return code")
         return number or SLURM_SUCCESS
 
     def _record(self, state: LuaState, options: CliOptions) -> Any:
@@ -149,8 +152,9 @@ class CliFilterLua(CliFilterPlugin):
             return text
 
         def put(name: Any, value: Value) -> str | None:
-            if value is None:
-                return "bad argument #3 to '?' (string expected, got nil)"
+            kind = _NO_TEXTS.get(type(value)) or getattr(value, "kind", "")
+            if kind:
+                return f"bad argument #3 to '?' (string expected, got {kind})"
             if options.has(str(name)) and not options.counts(str(name)):
                 log.info(f"options.{name} is set, which simctl does not simulate", value=str(value))
             try:
@@ -185,7 +189,12 @@ class CliFilterLua(CliFilterPlugin):
         return json.dumps({k: v for k, v in self._env.items() if k.startswith(wanted)})
 
     def _store(self, number: float, text: str) -> None:
-        self._kept[int(number)] = str(text)
+        self._kept[int(number)] = text
+
+
+def _hook(function: str) -> str:
+    """Return what stands before a line that Slurm's own plugin prints of a call."""
+    return f"{function.replace('slurm_cli_', 'cli_filter_p_')}/lua: {SCRIPT}"
 
 
 async def _shell(command: str, given: str) -> tuple[int, str]:

@@ -31,6 +31,16 @@ local function offer(name, f) -- a function of one kind of script alone
     slurm.log_user = function(...) host.user(formatted(...)) end
   elseif name == 'user_msg' then
     slurm.user_msg = function(...) host.user(text_of(...)) end
+  elseif name == 'cli_store' then
+    function slurm.cli_store(key, value)
+      local kind = type(value)
+      if kind ~= 'string' and kind ~= 'number' then
+        raw_error("bad argument #2 to 'cli_store' (string expected, got " .. kind .. ')', 2)
+      end
+      f(tonumber(key) or 0, tostring(value))
+    end
+  elseif name == 'cli_retrieve' then
+    function slurm.cli_retrieve(key) return f(tonumber(key) or 0) end
   else
     slurm[name] = f
   end

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simctl.plugin import JobRecord, slurmctld
+from simctl.plugin import JobRecord, lua_settings, slurmctld
 
 _SHOWN: Final = (
     *(("JobId", "job_id"), ("JobName", "name"), ("UserId", "user_id"), ("GroupId", "group_id")),
@@ -20,7 +20,7 @@ def job_info(job: JobRecord) -> Mapping[str, Any]:
     # Records of job_submit.lua alone have these.
     for name in ("argv", "script", "unlimited", "gres"):
         found.pop(name, None)
-    return found
+    return {**found, "cluster": lua_settings().cluster}
 
 
 def job_text(fields: Mapping[str, Any]) -> str:

@@ -127,9 +127,8 @@ def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
     Raises:
         UsageError: With what sinfo prints.
     """
-    given, words = GRAMMAR.parse(usual(argv))
-    if words:
-        raise UsageError(1, f"sinfo: error: Unrecognized option: {words[0]}")
+    # As Slurm's own, it does not look at words that are no options.
+    given, _ = GRAMMAR.parse(usual(argv))
     found = {option: environment[name] for name, option in _VALUES.items() if name in environment}
     if "Format" in given:
         found.pop("format", None)

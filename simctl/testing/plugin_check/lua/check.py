@@ -91,7 +91,7 @@ def check_script(
 
 
 def _kind_of(source: Source, path: str) -> str:
-    kind = kind_of(source)
+    kind = kind_of(source, Path(path).stem)
     if not kind:
         raise InputError(
             f"{path}: it defines none of the functions of job_submit.lua (slurm_job_submit), "
@@ -107,13 +107,16 @@ def _text(path: str) -> str:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
-def kind_of(source: Source) -> str:
-    """Return ``job_submit``, ``burst_buffer`` or ``cli_filter``, or nothing."""
-    for word in source.tokens:
-        for prefix, kind in _PREFIXES.items():
-            if word.kind == "name" and word.text.startswith(prefix):
-                return kind
-    return ""
+def kind_of(source: Source, called: str) -> str:
+    """Return ``job_submit``, ``burst_buffer`` or ``cli_filter``, or nothing.
+
+    Of a script with functions of several kinds the name of its file decides, then the first one.
+    """
+    names = [word.text for word in source.tokens if word.kind == "name"]
+    kinds = [
+        kind for name in names for prefix, kind in _PREFIXES.items() if name.startswith(prefix)
+    ]
+    return called if called in kinds else next(iter(kinds), "")
 
 
 def versions_of(

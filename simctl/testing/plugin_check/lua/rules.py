@@ -9,6 +9,11 @@ LETS_IN: Final = (
     "26.05 on it refuses every such job"
 )
 
+_RAISES: Final = (
+    "the Lua error lets a submission or a command go on (from Slurm 26.05 on it refuses every such "
+    "job in job_submit.lua), and fails a call of burst_buffer.lua"
+)
+
 MISSING: Final = rule(
     "missing-function",
     rank=0,
@@ -50,13 +55,13 @@ NIL_IN_LOG: Final = rule(
     "nil-in-log",
     rank=0,
     cost="a nil as last argument of slurm.log_X is lost and string.format raises; in Lua 5.1 any "
-    f"nil does: {LETS_IN}",
+    f"nil does: {_RAISES}",
     remedy="pass tostring(value)",
 )
 TEXT_AS_FORMAT: Final = rule(
     "text-as-format",
     rank=0,
-    cost=f"a % in the text is taken for a directive, whose value is not there: {LETS_IN}",
+    cost=f"a % in the text is taken for a directive, whose value is not there: {_RAISES}",
     remedy='slurm.log_info("%s", text), and so with log_user: what a user typed may have a %',
 )
 UNKNOWN_FIELD: Final = rule(
