@@ -198,6 +198,25 @@ def test_a_script_may_do_what_its_user_may(user: str, status: str) -> None:
     assert ("/etc/fabric: Permission denied" in out) is (user == "alice")
 
 
+@pytest.mark.parametrize(
+    ("mode", "change", "new"),
+    [
+        *((0o777, "=rw", 0o644), (0o777, "a=rw", 0o666), (0o000, "+rwx", 0o755)),
+        *((0o000, "a+w", 0o222), (0o777, "a-w", 0o555)),
+        *((0o777, "-x", 0o666), (0o644, "-w", 0o444), (0o777, "g-w,o=", 0o750)),
+    ],
+)
+def test_chmod_spares_what_the_umask_has_where_nobody_is_named(
+    mode: int, change: str, new: int
+) -> None:
+    """Writing by the group and others is not set then, with + or =."""
+    ran = run(
+        "timeline: [{at: 0s, as: alice, run: "
+        f"\"sbatch --wrap 'touch f; chmod {mode:03o} f; chmod {change} f'\"}}]\n"
+    )
+    assert ran.world.disk.view("n1", ROOT).stat("/home/alice/f").mode & 0o777 == new
+
+
 def test_whether_a_directory_may_be_entered_is_asked_anew_when_directories_change() -> None:
     """It may be made, closed to others, taken away, and lost in a crash."""
     disk = Disk()

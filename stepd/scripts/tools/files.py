@@ -414,9 +414,7 @@ def _mode(text: str, old: int, *, is_dir: bool) -> int:
         if "X" in found[3] and (is_dir or old & 0o111):
             bits |= 1
         for letter in who:
-            own = (
-                bits & ~(0o022 >> _SHIFTS[letter] & 7) if not found[1] and found[2] == "+" else bits
-            )
+            own = bits if found[1] else bits & ~(0o022 >> _SHIFTS[letter] & 7)
             if found[2] == "=":
                 mode &= ~(7 << _SHIFTS[letter])
             if found[2] == "-":
