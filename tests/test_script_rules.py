@@ -217,6 +217,23 @@ RULES = {
     "printf '%s\\n' a x b x c > f; sed -n '/x/,1p' f; sed '/x/,3d' f": "x\nx\na\nc\n",
     # tr squeezes what came of a change by the last set.
     "echo aabbAA | tr -s a-z A-Z; echo aabbcc | tr -s a-b; echo ab | tr -s ab xx": "ABA\nabcc\nx\n",
+    # The last of -e and -E counts, seq has the decimals of its start and step, grep -L the status
+    # of any grep.
+    "echo -e -E 'a\\tb'; echo -E -e 'a\\tb'; echo -Ee 'a\\tb'": "a\\tb\na\tb\na\tb\n",
+    "echo $(seq 1 2.50) $(seq 1.0 2) $(seq 0.10 0.1 0.3)": "1 2 1.0 2.0 0.10 0.20 0.30\n",
+    "echo a > f; grep -L a f; echo $?; grep -L b f; echo $?": "0\nf\n1\n",
+    "echo ab | grep -oE 'a|ab'; echo aab | sed -E 's/a|aa/X/'": "ab\nXb\n",
+    "touch .hid vis; echo '.'* \\.h* *": ".hid .hid vis\n",
+    "case - in [a-]) echo y;; esac; case b in [a-]) ;; *) echo n;; esac": "y\nn\n",
+    "mkdir d; [ -s d ]; echo $?; : > e; [ -s e ]; echo $?": "0\n1\n",
+    "shopt -s extglob; shopt -q nullglob extglob; echo $?; shopt -q extglob nullglob; echo $?": (
+        "1\n1\n"
+    ),
+    "f() { echo f; }; unset -v f; f; unset f; f 2> /dev/null; echo $?": "f\n127\n",
+    "for d in '-1 day ago' '1 day ago' '-1 day'; do date -ud \"2026-01-05 $d\" +%d; done": (
+        "06\n04\n04\n"
+    ),
+    "basename .sh .sh; basename a.sh .sh": ".sh\na\n",
 }
 
 

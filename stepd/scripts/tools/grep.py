@@ -122,7 +122,7 @@ async def _search(
         await tool.out((f"{shown}:" if named else "") + f"{count}\n")
     elif ("l" in options and count) or ("L" in options and not count):
         await tool.out(f"{shown}\n")
-    return count if "L" not in options else int(not count)
+    return count
 
 
 class _Context:

@@ -30,7 +30,7 @@ async def seq(tool: Tool, options: Options) -> int:
     for word in words:
         if not re.fullmatch(r"-?(\d{1,15}(\.\d{0,9})?|\.\d{1,9})", word):
             raise ToolMistake(f"seq: invalid floating point argument: '{word}'")
-    places = max((len(word.partition(".")[2]) for word in words[:2] if len(words) > 1), default=0)
+    places = max((len(word.partition(".")[2]) for word in words[:-1]), default=0)
     scale = 10 ** max(len(word.partition(".")[2]) for word in words)
     first = round(float(words[0]) * scale) if len(words) > 1 else scale
     step = round(float(words[1]) * scale) if len(words) == 3 else scale  # noqa: PLR2004
