@@ -40,6 +40,9 @@ class Task:
     stdin: Input = attrs.field(factory=Input)
     due_us: int = NEVER_US
     planned: int = 0
+    signalled: bool = False
+    """A signal ends its program now, before its time."""
+
     left_us: int = -1
     kept: tuple[int, ...] = ()
     paused_us: int = -1
@@ -110,6 +113,7 @@ class Task:
             if status is not None:
                 self.due_us = now_us
                 self.planned = status
+                self.signalled = True
         else:
             self._die_before_exec(number)
 
@@ -152,7 +156,7 @@ class Task:
         """
         if self.host is not None:
             return self.host.state(memories)
-        if self.program is None or self.planned != self.program.status:
+        if self.program is None or self.signalled:
             raise ImageError("the process has no program to be saved")
         return program_state(self, self.program, self.argv, self.process.table.kernel.now_us)
 
@@ -190,7 +194,7 @@ class TaskSet:
         for task in self.tasks:
             if task.due_us <= now_us and not task.ended:
                 program = task.program
-                if program is not None and program.output and task.planned == program.status:
+                if program is not None and program.output and not task.signalled:
                     speaking.append(task)
                 task.leave(task.planned)
         return speaking

@@ -61,10 +61,12 @@ def test_other_signals_reach_a_stopped_program_once_it_is_continued() -> None:
     assert end(ran) == 15.0
 
 
-@pytest.mark.parametrize(("signal", "written"), [("TERM", ""), ("USR1", ""), ("USR2", "late\n")])
+@pytest.mark.parametrize(
+    ("signal", "written"), [("TERM", ""), ("USR1", ""), ("HUP", ""), ("USR2", "late\n")]
+)
 def test_a_program_that_a_signal_ends_writes_nothing_more(signal: str, written: str) -> None:
     """By itself, or because the program exits on it; one that goes on writes at its end."""
-    signals = "on_signal: {USR1: 3, USR2: ignore}"
+    signals = "on_signal: {USR1: 3, HUP: 0, USR2: ignore}"
     ran = typed(
         "0 alice srun ./late",
         f"5 alice scancel -s {signal} 1.0",
