@@ -238,3 +238,25 @@ def test_what_is_no_text_is_a_lua_error_and_not_a_text(
     assert second.startswith(f"sbatch: error: cli_filter_p_pre_submit/lua: {at}: {at}:7: ")
     assert second.endswith(told)
     assert third == f"sbatch: cli_filter_p_post_submit/lua: {at}: non-numeric return code"
+
+
+def test_argv_is_what_is_run_and_not_the_command_line(tmp_path: Path) -> None:
+    """The script or program and its arguments; none before they are read, or with --wrap."""
+    script = """
+    function slurm_cli_setup_defaults(options)
+      if options.argv[1] then error("too early") end
+      return 0
+    end
+    function slurm_cli_pre_submit(options)
+      slurm.log_info("<%s>", table.concat(options.argv, " "))
+      return 1
+    end
+    function slurm_cli_post_submit() return 0 end
+    """
+    lines = ("sbatch -n 1 /job.sh -n 2", "sbatch --wrap true", "srun -n1 hostname -s", "salloc id")
+    text = HEAD.replace("timeline:", 'files: {/job.sh: "#!/bin/sh"}\ntimeline:') + "".join(
+        f"  - {{at: {at}s, as: alice, run: {line}}}\n" for at, line in enumerate(lines)
+    )
+    result, _ = run(tmp_path, text, script)
+    told = [command.stderr.splitlines()[0].partition("lua: ")[2] for command in result.commands]
+    assert told == ["</job.sh -n 2>", "<>", "<hostname -s>", "<id>"]

@@ -1,9 +1,9 @@
 """Show the options of a command to cli_filter plugins, and do what they say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from simctl.commands.arguments.command_line import Given
-from simctl.commands.arguments.options import Grammar, UsageError
+from simctl.commands.arguments.options import Grammar, UsageError, with_nice
 from simctl.plugins.points.cli_filter import post_submit, pre_submit, setup_defaults
 from simctl.site import CommandCall
 from simctl.wire.cli_options import CliOptions
@@ -50,7 +50,7 @@ class Filters:
             return []
         if not self._types:
             return []
-        options = self._options((), early=early)
+        options = self._options((), (), early=early)
         for plugin_type in self._types:
             rc = await self._call.site.hooks.call(
                 setup_defaults, self._call.process, options, early, plugin_type=plugin_type
@@ -66,7 +66,8 @@ class Filters:
         """
         if not self._types:
             return given
-        options = self._options(given, early=False)
+        _, words = self._grammar.split(with_nice(self._call.argv[1:]))
+        options = self._options(given, words, early=False)
         for plugin_type in self._types:
             rc = await self._call.site.hooks.call(
                 pre_submit, self._call.process, options, 0, plugin_type=plugin_type
@@ -82,7 +83,9 @@ class Filters:
             )
             self._tell()
 
-    def _options(self, given: Iterable[tuple[object, str]], *, early: bool) -> CliOptions:
+    def _options(
+        self, given: Iterable[tuple[object, str]], words: Sequence[str], *, early: bool
+    ) -> CliOptions:
         values: dict[str, str] = {}
         for option, text in given:
             for other in getattr(option, "ousts", ()):
@@ -92,7 +95,7 @@ class Filters:
         return CliOptions(
             self._grammar.command,
             values,
-            tuple(self._call.argv),
+            tuple(words),
             names,
             early=early,
             others=frozenset(each for each in self._grammar.unbuilt if len(each) > 1),
