@@ -11,6 +11,8 @@ import yaml
 pytest.importorskip("lupa")
 
 from simctl.plugins.burst_buffer.lua import stages
+from simctl.plugins.burst_buffer.lua.directives import read_request
+from simctl.plugins.burst_buffer.records import Pool
 from simctl.plugins.lua.defects import DEFECTS
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
@@ -200,3 +202,14 @@ def test_a_buffer_counts_with_its_real_size_where_that_is_larger(real: int, coun
     )
     shown = case.see(*run(case, {}))
     assert f"UsedSpace={counted}" in shown
+
+
+@pytest.mark.parametrize(("first", "last"), [("pool1", "pool2"), ("pool2", "pool1")])
+def test_sizes_of_all_directives_are_added_in_the_last_pool(first: str, last: str) -> None:
+    """Each is rounded up in the pool of its own line."""
+    pools = {
+        name: Pool(name=name, total=100, granularity=granularity)
+        for name, granularity in (("pool1", 5), ("pool2", 7))
+    }
+    asked = read_request((f"pool={first} capacity=3", f"pool={last} capacity=3"), pools)
+    assert (asked.pool, asked.size) == (last, 5 + 7)

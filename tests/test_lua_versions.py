@@ -64,9 +64,11 @@ NEW = {
 POLLS = {"test_data_in(sssst)", "test_data_out(sssst)"}
 
 
-def run(tmp_path: Path, slurm: str, text: str = TEXT) -> tuple[RunResult, World]:
+def run(
+    tmp_path: Path, slurm: str, text: str = TEXT, script: str = SCRIPT
+) -> tuple[RunResult, World]:
     """Run two jobs under a version; the second's setup fails."""
-    (tmp_path / "script.lua").write_text(SCRIPT)
+    (tmp_path / "script.lua").write_text(script)
     scenario = read_scenario(
         f'lua: {{version: "5.4", slurm: "{slurm}"}}\n{text}', file=str(tmp_path / "s.yaml")
     )
@@ -151,6 +153,23 @@ def test_a_job_that_another_plugin_has_held_is_not_staged_in(tmp_path: Path) -> 
     asked = [each for each in world.events if each.name == "bb_p_job_test_stage_in"]
     assert {each.plugin for each in asked} >= {"burst_buffer/holder", "burst_buffer/lua"}
     assert not [each for each in world.events if each.name == "slurm_bb_setup"]
+
+
+@pytest.mark.parametrize("interval", [7, 60, 1000])
+def test_a_transfer_that_stays_busy_fails_at_its_limit(tmp_path: Path, interval: int) -> None:
+    """However long the time from poll to poll is: StageInTimeout after slurm_bb_data_in."""
+    script = SCRIPT.replace('if file then return 0, "done" end', "if file then file:close() end")
+    text = TEXT.partition("timeline:")[0] + (
+        f"burst_buffer_conf: {{PollInterval: {interval}, StageInTimeout: 100}}\n"
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch job.sh, exit: 0}\n"
+        "  - {at: 101s, run: squeue -h -o %r}\n"
+        "  - {at: 102s, run: squeue -h -o %r}\n"
+    )
+    result, _ = run(tmp_path, "24.05", text, script)
+    before, after = (each.stdout for each in result.commands[1:])
+    assert "exceeded" not in before
+    assert after == "burst_buffer/lua: slurm_bb_test_data_in: Poll exceeded time limit\n"
 
 
 def test_a_job_tells_the_name_of_its_cluster(tmp_path: Path) -> None:
