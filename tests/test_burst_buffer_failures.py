@@ -255,11 +255,16 @@ def test_variables_that_no_environment_can_hold_are_not_handed_out(
 
 @BOTH
 def test_a_variable_of_the_plugin_replaces_the_users(tmp_path: Path, model: str) -> None:
-    """For the tasks of a job that came with a variable of that name."""
+    """For the script and the tasks of a job that came with a variable of that name."""
     method = "    def bb_p_job_begin(self, job_ptr):\n        job_ptr.env_sup['DW'] = 'its own'\n"
-    line = "1: srun --export=ALL,DW=mine --bb=in=1 printenv DW"
-    ran = staged(line, model=model, **plugin_of(tmp_path, method))
-    assert [each.stdout for each in ran.result.commands] == ["its own\n"]
+    ran = staged(
+        "1: srun --export=ALL,DW=mine --bb=in=1 printenv DW",
+        "90: sbatch --export=ALL,DW=mine --bb=in=1 -w n1 --wrap 'echo $DW'",
+        model=model,
+        **plugin_of(tmp_path, method),
+    )
+    assert ran.result.commands[0].stdout == "its own\n"
+    assert ran.world.disk.read("/home/alice/slurm-2.out", host="n1") == "its own\n"
 
 
 # What is particular about each.

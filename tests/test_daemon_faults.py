@@ -626,3 +626,15 @@ def test_a_job_that_runs_again_where_its_node_had_rebooted_is_terminated_there(m
     )
     (told,) = ran.all("REQUEST_TERMINATE_JOB", phase="receive", daemon="slurmd")
     assert told.time_us // 1_000_000 == ran.result.rows[0].end_us // 1_000_000 == 236
+
+
+@pytest.mark.parametrize("reason", ["", "disk"])
+def test_an_epilog_that_fails_drains_a_node_and_leaves_a_reason_that_is_there(reason: str) -> None:
+    """An administrator's, who drained it before."""
+    ran = typed(
+        "0 alice sbatch -w n1 --wrap 'sleep 20'",
+        *([f"5 root scontrol update nodename=n1 state=drain reason={reason}"] * bool(reason)),
+        "60 alice sinfo -hN -n n1 -o '%T %E'",
+        head='slurm_conf: {Epilog: /e.sh}\nfiles: {/e.sh: "#!/bin/sh\\nexit 1\\n"}\n',
+    )
+    assert ran.result.commands[-1].stdout == f"drained {reason or 'Epilog error'}\n"

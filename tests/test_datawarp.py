@@ -797,6 +797,19 @@ def test_jobs_wait_for_an_appliance_that_does_not_answer_as_slurmctld_starts(mod
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_a_job_whose_begin_lies_ahead_begins_no_earlier_after_a_restart(model: str) -> None:
+    """Its buffer was staged in before its begin was moved."""
+    text = scenario(
+        entry("0s", "sbatch -N2 -t10 --exclusive --wrap 'sleep 300'")
+        + entry("1s", "sbatch --exclusive bb.sh")
+        + entry("20s", "scontrol update jobid=2 starttime=now+900")
+        + RESTART % ("30s", "1s")
+    )
+    ran = run(text, model)
+    assert 920 <= ran.result.rows[1].start_us // 1_000_000 < 940
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_a_restart_while_staging_in_starts_over_in_a_minute(model: str) -> None:
     """What was there is taken down at once."""
     ran = run(

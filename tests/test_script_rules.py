@@ -207,7 +207,9 @@ RULES = {
     ),
     "((0 && (1 ? (x=5) : 2))); ((1 || (0 ? 1 : (y=2)))); echo [$x$y]": "[]\n",
     # What is quoted behind =~ stands for itself, between what is not.
-    '[[ aa =~ "a{2}" ]] || [[ \'a{2}\' =~ "a{2}" ]] && [[ aa =~ ^"a"{2}$ ]]; echo $?': "0\n",
+    '[[ aa =~ "a{2}" ]]; echo $?; [[ "a{2}" =~ "a{2}" ]]; echo $?; [[ aa =~ "a"{2} ]]; echo $?': (
+        "1\n0\n0\n"
+    ),
     # Parts of an array with gaps are counted by what there is, from behind its last index.
     "a=([2]=x [5]=y [9]=z); echo ${a[@]: -4} ${a[@]: -5:2}, ${a[@]:3:1} ${a[-1]}": "z y z, y z\n",
     "a=('' b); echo [${a[@]:-x}]; a=(''); echo [${a[@]:-x}]; a=('' ''); echo [${a[*]:-x}]": (
