@@ -260,3 +260,31 @@ def test_argv_is_what_is_run_and_not_the_command_line(tmp_path: Path) -> None:
     result, _ = run(tmp_path, text, script)
     told = [command.stderr.splitlines()[0].partition("lua: ")[2] for command in result.commands]
     assert told == ["</job.sh -n 2>", "<>", "<hostname -s>", "<id>"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", ["sbatch: lua: noted", "sbatch: error: lua: wrong"]),
+        ("--quiet ", ["sbatch: error: lua: wrong"]),
+        ("-v ", ["sbatch: lua: noted", "sbatch: error: lua: wrong", "sbatch: lua: more"]),
+    ],
+)
+def test_what_a_script_logs_is_printed_by_its_level(
+    words: str, told: list[str], tmp_path: Path
+) -> None:
+    """Errors always, what is noted unless --quiet is said, the rest with --verbose."""
+    script = """\
+    function slurm_cli_setup_defaults() return 0 end
+    function slurm_cli_post_submit() return 0 end
+    function slurm_cli_pre_submit()
+      slurm.log_info("noted")
+      slurm.log_error("wrong")
+      slurm.log_verbose("more")
+      return 0
+    end
+    """
+    text = HEAD + f"  - {{at: 1s, as: alice, run: sbatch {words}--wrap true}}\n"
+    result, _ = run(tmp_path, text, script)
+    lines = result.commands[0].stderr.splitlines()
+    assert [line for line in lines if "lua: " in line] == told

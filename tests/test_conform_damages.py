@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 from simctl.kernel.events import Event
-from simctl.testing.conform.accepted import sort_out
+from simctl.testing.conform.accepted import Accepted, sort_out
 from simctl.testing.conform.acts import Act, Story
 from simctl.testing.conform.answers import ENDING
 from simctl.testing.conform.command import compare_events, report
+from simctl.testing.conform.compare import Difference
 from simctl.testing.conform.real import read_real, real_story
 from simctl.testing.conform.rules import RULES
 from tests.conformance_runs import NAMES, accepted_of, held, recording_of
@@ -640,3 +641,27 @@ def test_a_run_against_another_recording_says_first_what_differs(name: str) -> N
     found = sort_out(comparison.differences, accepted_of(other))
     first = next(report(comparison, found))
     assert first.startswith(f"differs: {found.left[0].line()}")
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "fits"),
+    [
+        ("job 1", "is? [2]", True),
+        ("job *", "is? [*]", True),
+        ("job ?", "is? [2]", False),
+        ("job 1", "is?? [2]", False),
+        ("job [1]", "is? [2]", False),
+        ("job 1", "is?", False),
+    ],
+)
+def test_only_the_star_of_an_accepted_difference_stands_for_more(
+    where: str, what: str, fits: bool
+) -> None:
+    """A question mark and brackets are themselves."""
+    entry = Accepted(
+        kind="time", where=where, what=what, case="recording", reason="a test", recordings=()
+    )
+    found = Difference(
+        kind="time", strand="job 1", ours=None, theirs=None, text="is? [2]", at=0, recorded_at=0.0
+    )
+    assert entry.fits(found) is fits
