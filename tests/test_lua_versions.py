@@ -188,3 +188,25 @@ def test_a_job_tells_the_name_of_its_cluster(tmp_path: Path) -> None:
     assert {"text": "lua: cluster blue"} in [
         {"text": each["text"]} for each in told if isinstance(each, dict) and "text" in each
     ]
+
+
+@pytest.mark.parametrize(("capacity", "waits"), [(490, False), (500, False), (510, True)])
+def test_what_is_left_of_a_pool_is_given_to_the_last_of_it(
+    capacity: int, waits: bool, tmp_path: Path
+) -> None:
+    """Half of it is in use: what asks for more is set up once that has come back."""
+    sized = "#!/bin/bash\\n#BB_LUA pool=fast capacity={}\\nsleep 50\\n"
+    text = TEXT.partition("files:")[0] + (
+        f'files: {{half.sh: "{sized.format(500)}", rest.sh: "{sized.format(capacity)}"}}\n'
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch half.sh}\n"
+        "  - {at: 2s, as: alice, run: sbatch rest.sh}\n"
+    )
+    _, world = run(tmp_path, "23.02", text, SCRIPT.replace('id == "2"', "false"))
+    begun = [
+        each.time_us // 1_000_000
+        for each in world.events
+        if each.name == "bb_state" and isinstance(each.args, dict) and each.job == 2
+        if each.args["to"] == "STAGING_IN"
+    ]
+    assert [at > 50 for at in begun] == [waits]
