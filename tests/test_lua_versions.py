@@ -210,3 +210,22 @@ def test_what_is_left_of_a_pool_is_given_to_the_last_of_it(
         if each.args["to"] == "STAGING_IN"
     ]
     assert [at > 50 for at in begun] == [waits]
+
+
+@pytest.mark.parametrize(("first", "second"), [(20, 10), (10, 20)])
+def test_who_waits_for_space_is_expected_as_the_first_of_those_who_have_it_ends(
+    first: int, second: int, tmp_path: Path
+) -> None:
+    """By its time limit."""
+    head = TEXT.partition("files:")[0].replace("n1, cpus", '"n[1-2]", cpus')
+    text = head.replace("nodes: n1", 'nodes: "n[1-2]"') + (
+        'files: {half.sh: "#!/bin/bash\\n#BB_LUA pool=fast capacity=500\\nsleep 50\\n"}\n'
+        "timeline:\n"
+        f"  - {{at: 1s, as: alice, run: sbatch -t {first} half.sh}}\n"
+        f"  - {{at: 2s, as: alice, run: sbatch -t {second} half.sh}}\n"
+        "  - {at: 20s, as: alice, run: sbatch -t 5 half.sh}\n"
+    )
+    _, world = run(tmp_path, "23.02", text, SCRIPT.replace('id == "2"', "false"))
+    (asked,) = [e for e in world.events if e.name == "bb_p_job_get_est_start" and e.job == 3]
+    assert isinstance(asked.rc, int)
+    assert 600 <= asked.rc - 1_767_225_600 < 610
