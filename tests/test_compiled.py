@@ -16,6 +16,7 @@ import pytest
 from simctl.api.surroundings import OutsideCallError
 from simctl.cli import main
 from simctl.plugins.compiled import build, classes
+from simctl.plugins.compiled.look import layout_of
 from simctl.plugins.compiled.process import Zygote
 from simctl.status import OK
 from tests.compiled_plugins import KEYS, KEYS_18, TWIN, changed, needs_compiler, sanitizers
@@ -288,3 +289,27 @@ def test_gdb_stops_in_the_call_that_was_asked_for(tmp_path: Path) -> None:
     out, _ = running.communicate(timeout=60)
     assert running.returncode == 0
     assert "COMPLETED" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "name"),
+    [
+        *(("x", 40, "large"), ("x", 39, None), ("x", 41, None), ("x", 24, None)),
+        *(("m", 40, "large"), ("m", 55, "large"), ("m", 39, None), ("m", 56, None)),
+    ],
+)
+def test_a_block_is_told_by_the_fields_of_the_one_structure_of_its_size(
+    tmp_path: Path, kind: str, size: int, name: str | None
+) -> None:
+    """malloc rounds up to sixteen bytes; where two structures would do, none is named."""
+    source = tmp_path / "blocks.c"
+    source.write_text(
+        "struct large { long field[5]; } one; struct twin { double a, b, c; } two;\n"
+        "struct other { char *a, *b, *c; } three;\n",
+        encoding="utf-8",
+    )
+    library = source.with_suffix(".so")
+    command = [*shlex.split(build.compiler()), "-g", "-shared", "-o", str(library), str(source)]
+    subprocess.run(command, check=True, timeout=60)
+    found = layout_of(library).structure(kind, size)
+    assert (found and found.name) == name

@@ -18,8 +18,10 @@ from simctl.runners.work import CHUNK
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import At
 from simctl.testing import run_scenario
+from simctl.testing.explore.followed import Deviations, Followed
 from simctl.testing.explore.plan import Plan
-from simctl.testing.explore.trial import Terms
+from simctl.testing.explore.shrink import Shrinker
+from simctl.testing.explore.trial import Terms, load_text, run_trial
 from simctl.testing.explore.workers import Runner
 from tests.cluster import SIMCTL
 
@@ -296,3 +298,26 @@ def _session(session: int) -> list[str]:
         ("ps", "-o", "pid=", "-s", str(session)), capture_output=True, text=True, check=False
     )
     return listed.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("second", "left"), [("scancel 1", (0, 1)), ("squeue", (0,)), ("scontrol show job 1", (0,))]
+)
+def test_a_find_is_made_small_to_what_breaks_in_the_same_way(
+    second: str, left: tuple[int, ...]
+) -> None:
+    """A job that was cancelled is not made one that reached its limit: what was found was that."""
+    text = (
+        "nodes: [{name: n1, cpus: 1}]\npartitions: [{name: debug, nodes: n1, default: true}]\n"
+        "users: {alice: 1001}\ntimeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -t1 --wrap 'sleep 300'}\n"
+        f"  - {{at: 30s, as: root, run: {second}}}\n"
+        "expect: [{job: 1, state: COMPLETED}]\n"
+    )
+    scenario, terms = load_text(text, Path("s.yaml")), Terms(model="guide")
+    ran = run_trial(scenario, Followed(Deviations()), 0, terms)
+    shrinker = Shrinker(scenario, 0, ran.broken, terms, told=lambda *_: None)
+    small = shrinker.shrink(Deviations())
+    assert small is not None
+    assert small.entries == left
+    assert small.ran.broken[0].way == ran.broken[0].way

@@ -229,3 +229,22 @@ def test_who_waits_for_space_is_expected_as_the_first_of_those_who_have_it_ends(
     (asked,) = [e for e in world.events if e.name == "bb_p_job_get_est_start" and e.job == 3]
     assert isinstance(asked.rc, int)
     assert 600 <= asked.rc - 1_767_225_600 < 610
+
+
+@pytest.mark.parametrize("restart", ["", "25s", "270s"])
+def test_a_job_whose_pre_run_fails_for_the_fourth_time_is_held(
+    tmp_path: Path, restart: str
+) -> None:
+    """Also if slurmctld is restarted while the job waits and has no buffer."""
+    script = SCRIPT.replace('id == "2"', "false")
+    script += "function slurm_bb_pre_run() return 1 end\n"
+    again = f"  - {{at: {restart}, fault: {{restart: slurmctld, for: 1s}}}}\n" if restart else ""
+    text = TEXT.partition("timeline:")[0] + (
+        f"timeline:\n  - {{at: 1s, as: alice, run: sbatch job.sh, exit: 0}}\n{again}"
+        "  - {at: 300s, run: squeue -h -o %Q}\n"
+        "  - {at: 900s, run: squeue -h -o %Q}\n"
+    )
+    result, world = run(tmp_path, "24.05", text, script)
+    tries = [e for e in world.events if e.name == "slurm_bb_pre_run" and e.phase != "enter"]
+    assert len(tries) == 4
+    assert [each.stdout == "0\n" for each in result.commands[1:]] == [False, True]
