@@ -33,6 +33,16 @@ def dropped(pattern: str, nth: int = 0) -> Damage:
     return damage
 
 
+def without(*patterns: str) -> Damage:
+    """Leave out every event of some patterns."""
+
+    def damage(events: list[Event]) -> list[Event]:
+        found = [_parsed(each) for each in patterns]
+        return [each for each in events if not any(gone.matches(each) for gone in found)]
+
+    return damage
+
+
 def doubled(pattern: str, nth: int = 0) -> Damage:
     """Have an event happen twice in a row."""
 
@@ -81,6 +91,16 @@ def changed(pattern: str, nth: int = 0, **fields: Any) -> Damage:
     return damage
 
 
+def everywhere(pattern: str, **fields: Any) -> Damage:
+    """Have every event of a pattern tell something else, as :func:`changed` does."""
+
+    def damage(events: list[Event]) -> list[Event]:
+        found = _parsed(pattern)
+        return [_other(each, fields) if found.matches(each) else each for each in events]
+
+    return damage
+
+
 def _other(event: Event, fields: dict[str, Any]) -> Event:
     args = {} if event.args is UNSET else dict(event.args)
     args.update({key[5:]: value for key, value in fields.items() if key.startswith("args_")})
@@ -92,9 +112,13 @@ def _other(event: Event, fields: dict[str, Any]) -> Event:
 
 def _lines(events: list[Event], pattern: str, nth: int) -> list[Event]:
     """Return the lines of the call, or the one line, that matches."""
-    found = Pattern.parse(pattern, {"alice": 1001, "bob": 1002})
+    found = _parsed(pattern)
     event = [each for each in events if found.matches(each)][nth]
     return [each for each in events if each is event or each.seq == event.enter]
+
+
+def _parsed(pattern: str) -> Pattern:
+    return Pattern.parse(pattern, {"alice": 1001, "bob": 1002})
 
 
 def _renumbered(events: list[Event]) -> list[Event]:
@@ -111,4 +135,4 @@ def _renumbered(events: list[Event]) -> list[Event]:
     ]
 
 
-__all__ = ["Damage", "changed", "doubled", "dropped", "moved", "told"]
+__all__ = ["Damage", "changed", "doubled", "dropped", "everywhere", "moved", "told", "without"]
