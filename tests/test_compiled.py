@@ -301,7 +301,7 @@ def test_gdb_stops_in_the_call_that_was_asked_for(tmp_path: Path) -> None:
 def test_a_block_is_told_by_the_fields_of_the_one_structure_of_its_size(
     tmp_path: Path, kind: str, size: int, name: str | None
 ) -> None:
-    """malloc rounds up to sixteen bytes; where two structures would do, none is named."""
+    """Of malloc only the room is known; where two structures would do, none is named."""
     source = tmp_path / "blocks.c"
     source.write_text(
         "struct large { long field[5]; } one; struct twin { double a, b, c; } two;\n"
