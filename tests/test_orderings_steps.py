@@ -397,6 +397,12 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         ),
         "it was launched before its credential was unpacked",
     ),
+    (
+        "launch-once-a-node",
+        "guide modern",
+        doubled("REQUEST_LAUNCH_TASKS step=1.0 phase=send"),
+        "a node was told twice to launch it",
+    ),
     # Daemons.
     (
         "node-start",
@@ -619,6 +625,25 @@ def test_a_node_that_dies_as_a_step_daemon_is_forked_breaks_nothing(
     found = run_scenario(text, model=model)
     assert found.trace.matching("exit daemon=slurmstepd rc=9")
     assert [each.rule.name for each in found.result.orderings.broken] == []
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_launch_that_found_no_slurmd_is_sent_again_once_one_has_started(model: str) -> None:
+    """Not before it has started, nor if the first one was received."""
+    text = (
+        "latency: 400ms\n"
+        "timeline:\n"
+        "  - {at: 19s, fault: {crash: n2}}\n"
+        "  - {at: 90s, as: alice, run: srun -N2 sleep 2}\n"
+        "  - {at: 95s, fault: {start: n2}}\n"
+    )
+    ran = run(text, cluster=TWO_NODES, model=model)
+    first, _again = ran.all("REQUEST_LAUNCH_TASKS", phase="send", peer="slurmd@n2")
+    assert told(ran) == {}
+    starts = moved("init role=slurmd node=n2", nth=1, before="fault args.fault=crash*")
+    heard = changed("REQUEST_LAUNCH_TASKS phase=receive node=n2", cause=first.seq)
+    for damage in (starts, heard):
+        assert told(ran, damage)["launch-once-a-node"] == "a node was told twice to launch it"
 
 
 FRAGMENTS = """\
