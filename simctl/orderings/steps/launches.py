@@ -367,8 +367,8 @@ def _as_wanted(run: Observed, event: Event, names: list[str], wanted: list[str])
     says="srun unpacks the credential, and then sends one launch to each node of the step, with a "
     "credential packed for it",
     key="a step in its srun",
-    exceptions="a srun that was killed; a launch that a cut link held back, or that found no slurmd "
-    "on a node where one starts before the next",
+    exceptions="a srun that was killed; a launch that a cut link held back, or that found no "
+    "slurmd on a node where one starts before the next",
     source="held in 90 steps of recordings of real Slurm",
     functions=(UNPACK, PACK),
 )
@@ -387,7 +387,7 @@ def launch_once_a_node(run: Observed) -> Iterator[Finding]:
 
 
 def _found_nobody(run: Observed, launch: Event, again: Event) -> bool:
-    """Return whether a launch met no slurmd on its node, and one started before it was sent again."""
+    """Return whether a launch met no slurmd, and one started before it was sent again."""
     if any(each.cause == launch.seq for each in run.received(_LAUNCH)):
         return False
     firsts = (run.by_pid[pid][0] for pid in run.pids("slurmd"))
