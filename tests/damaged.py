@@ -91,6 +91,22 @@ def changed(pattern: str, nth: int = 0, **fields: Any) -> Damage:
     return damage
 
 
+def together(*damages: Damage) -> Damage:
+    """Do one damage after the other."""
+
+    def damage(events: list[Event]) -> list[Event]:
+        for each in damages:
+            events = each(list(events))
+        return events
+
+    return damage
+
+
+def copied(pattern: str, nth: int = 0, **fields: Any) -> Damage:
+    """Have something else happen after an event as well: a copy of it that differs in fields."""
+    return together(doubled(pattern, nth), changed(pattern, nth + 1 if nth >= 0 else nth, **fields))
+
+
 def everywhere(pattern: str, **fields: Any) -> Damage:
     """Have every event of a pattern tell something else, as :func:`changed` does."""
 
@@ -135,4 +151,15 @@ def _renumbered(events: list[Event]) -> list[Event]:
     ]
 
 
-__all__ = ["Damage", "changed", "doubled", "dropped", "everywhere", "moved", "told", "without"]
+__all__ = [
+    "Damage",
+    "changed",
+    "copied",
+    "doubled",
+    "dropped",
+    "everywhere",
+    "moved",
+    "together",
+    "told",
+    "without",
+]

@@ -25,7 +25,7 @@ from simctl.wire.records import JobDesc
 from simctl.wire.rights import DENIALS, OF_SLURMCTLD, OF_SLURMD, Right, Who
 from simctl.world import RunResult, World
 from tests.cluster import TWO_NODES, Ran, run
-from tests.damaged import changed, dropped, moved, told
+from tests.damaged import changed, doubled, dropped, moved, told
 
 ALICE, BOB, CAROL, DAVE, SLURM, ROOT = 1001, 1002, 1003, 1004, 64030, 0
 CLUSTER: Final = TWO_NODES.replace(
@@ -488,6 +488,20 @@ def test_a_rule_is_broken_by_a_run_that_breaks_it(name: str, cancelled: Ran) -> 
     """Each by one event that says or stands otherwise."""
     what, damage = DAMAGED[name]
     assert told(cancelled, damage).get(name) == what
+
+
+@pytest.mark.parametrize("sent", [0, 1])
+def test_each_word_that_a_job_is_over_revokes(sent: int, cancelled: Ran) -> None:
+    """Also one after another that was sent before the credential was made; that one alone not."""
+    end = "REQUEST_TERMINATE_JOB phase=receive node=n1"
+    early = cancelled.first("MESSAGE_NODE_REGISTRATION_STATUS", phase="send")
+    found = told(
+        cancelled,
+        doubled(end),
+        changed(end, cause=early),
+        moved("fork role=slurmd", after=end, nth=1, to=sent),
+    ).get("nothing-launched-once-revoked")
+    assert found == ("it was launched after REQUEST_TERMINATE_JOB" if sent else None)
 
 
 def test_a_launch_after_a_job_was_aborted_is_noticed() -> None:

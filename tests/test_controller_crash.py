@@ -12,7 +12,7 @@ from simctl.reports.text import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import run
 from tests.crashes import BOTH, launches, states, timeline
-from tests.damaged import doubled, dropped, moved, told
+from tests.damaged import copied, doubled, dropped, moved, told
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
 
@@ -132,6 +132,30 @@ def test_a_death_excuses_nothing_of_a_job_that_was_saved_as_it_was() -> None:
     assert told(ran, doubled("switch_p_job_step_complete step=1.0")).items() >= wrong.items()
     changes = [each.args["from"] for each in ran.all("job_state", job=2)]  # type: ignore[index]
     assert changes[:3] == [None, "PENDING", "PENDING"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "excused"),
+    [
+        ("", "job_state job=1", True),
+        ("REQUEST_SUBMIT_BATCH_JOB phase=receive", "", False),
+    ],
+)
+def test_a_damaged_file_excuses_tasks_of_arrays_that_were_there(
+    before: str, after: str, excused: bool
+) -> None:
+    """Also those that left their array later; not those of an array that came in later itself."""
+    ran = run("timeline: [{at: 0s, as: alice, run: \"sbatch --array=1-2 --wrap 'srun true'\"}]\n")
+    array, task = (ran.first("job_state", job=job) for job in (1, 2))
+    assert array < task
+    damaged = "incomplete_state args.file=job_state"
+    found = told(
+        ran,
+        copied("job_state job=1", name="incomplete_state", args_file="job_state"),
+        moved(damaged, before=before, after=after),
+        doubled("switch_p_job_step_complete step=2.0"),
+    )
+    assert found.get("step-complete-once") == (None if excused else "it was completed twice")
 
 
 def test_a_death_excuses_the_call_that_slurmctld_did_not_come_back_from() -> None:

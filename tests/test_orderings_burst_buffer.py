@@ -222,6 +222,26 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
         changed("slurm_ckpt_free_job job=3", time_us=40_000_000),
         {"purge-after-stage-out": "its record goes 30.9997 s after its end, sooner than MinJobAge"},
     ),
+    "forgotten once its data was out, and its record kept": (
+        (
+            doubled("bb_p_job_test_stage_out job=1"),
+            changed("bb_p_job_test_stage_out job=1", rc=0),
+            dropped(FREE, -1),
+        ),
+        {
+            "checkpoint-record-freed-once": (
+                "the job is over and forgotten, and its record was not freed"
+            ),
+        },
+    ),
+    "a run after its begin was revoked": (
+        dropped("bb_p_job_begin job=3", -1),
+        {
+            "stage-in-before-begin": "the job is RUNNING, and begin was not called",
+            "begin-once-a-run": "start_stage_out follows a start that was revoked",
+            "no-launch-before-begin": "a script was launched before begin",
+        },
+    ),
     "STAGE_OUT from nowhere": (
         moved(KEPT_SPACE, before=STAGE_OUT),
         {"stage-out-flag": "it is given STAGE_OUT outside start_stage_out"},

@@ -9,7 +9,7 @@ from simctl.orderings.checking import declared
 from simctl.orderings.observed import arg
 from tests.checkpoints import checkpoint, checkpointed
 from tests.cluster import TWO_NODES, Ran, run
-from tests.damaged import Damage, changed, doubled, dropped, moved, told
+from tests.damaged import Damage, changed, copied, doubled, dropped, moved, told
 from tests.moments import timeline
 from tests.test_ompi import SLOW, ran_with
 
@@ -206,6 +206,22 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
     "a bad answer of a good op": (
         changed("RESPONSE_SLURM_RC phase=send args.answers=REQUEST_CHECKPOINT", args_return_code=3),
         {"op-answered-as-it-went": "it was answered 3, and every op went well"},
+    ),
+    "the lower of two errors": (
+        (
+            copied(f"{OP} step=1.0", step="1.batch", rc=3000),
+            changed(f"{OP} step=1.0", rc=2037),
+            changed(ANSWER, 2, args_return_code=2037),
+        ),
+        {"op-answered-as-it-went": "it was answered 2037, and the highest error is 3000"},
+    ),
+    "the higher of two errors": (
+        (
+            copied(f"{OP} step=1.0", step="1.batch", rc=3000),
+            changed(f"{OP} step=1.0", rc=2037),
+            changed(ANSWER, 2, args_return_code=3000),
+        ),
+        {},
     ),
     "two ops of a step": (
         doubled(f"{OP} step=1.0"),

@@ -11,7 +11,17 @@ from msgspec import UNSET
 from simctl.orderings.checking import declared
 from simctl.orderings.rules import LEDGER
 from tests.cluster import Ran, run
-from tests.damaged import Damage, changed, doubled, dropped, everywhere, moved, told, without
+from tests.damaged import (
+    Damage,
+    changed,
+    copied,
+    doubled,
+    dropped,
+    everywhere,
+    moved,
+    told,
+    without,
+)
 from tests.test_ledger import CLUSTER, CRASHES
 
 _MORE = """\
@@ -86,14 +96,7 @@ def cluster(start: int, **fields: object) -> Damage:
     return changed("restored args.nodes=*", start, **read_too)
 
 
-def instead(pattern: str, nth: int = 0, **fields: object) -> tuple[Damage, ...]:
-    """Have something else happen after an event as well."""
-    return doubled(pattern, nth), changed(pattern, nth + 1 if nth >= 0 else nth, **fields)
-
-
-LOST_RESERVATION = instead(
-    "exit role=scontrol", 1, name="reservation_over", role="slurmctld", job=2
-)
+LOST_RESERVATION = copied("exit role=scontrol", 1, name="reservation_over", role="slurmctld", job=2)
 """After the second update of job 2 the reservation that it waits for is over."""
 
 EIGHT = changed(UPDATE, args_time_limit_min=8)
@@ -217,12 +220,12 @@ FIELDS: dict[str, Row] = {
         {STATE: "it was PENDING, and is CANCELLED"},
     ),
     "a field of a job that has changed since": (
-        (*instead(MADE), moved(MADE, nth=1, after=UPDATED, to=1), read(2, 0, time_limit_min=90)),
+        (copied(MADE), moved(MADE, nth=1, after=UPDATED, to=1), read(2, 0, time_limit_min=90)),
         {},
     ),
     "a release": ((read(2, 2, priority=0),), field("priority", 4_294_967_295, 0)),
     "a release of a job with a burst buffer": (
-        (*instead(MADE), changed(MADE, args_burst_buffer="b"), read(2, 2, priority=0)),
+        (copied(MADE), changed(MADE, args_burst_buffer="b"), read(2, 2, priority=0)),
         {},
     ),
     "a limit of one": (
@@ -247,7 +250,7 @@ FIELDS: dict[str, Row] = {
     "a release before a reservation is over": (
         (
             changed(UPDATE, args_time_limit_min=8, args_priority=5),
-            *LOST_RESERVATION,
+            LOST_RESERVATION,
         ),
         {},
     ),
@@ -255,7 +258,7 @@ FIELDS: dict[str, Row] = {
         (
             EIGHT,
             changed(UPDATE, 1, args_priority=5),
-            *LOST_RESERVATION,
+            LOST_RESERVATION,
             moved("reservation_over", before=UPDATE),
         ),
         field("priority", 5, 0),
@@ -324,27 +327,27 @@ CLUSTERS: dict[str, Row] = {
         {},
     ),
     "a node that comes back by itself": (
-        (*instead(DOWN, args_from="DOWN", args_to="IDLE", cause=UNSET), NO_N3),
+        (copied(DOWN, args_from="DOWN", args_to="IDLE", cause=UNSET), NO_N3),
         {},
     ),
     "a node that is taken into service upon a request that is lost": (
-        (*instead(DOWN, args_from="DOWN", args_to="IDLE"), NO_N3),
+        (copied(DOWN, args_from="DOWN", args_to="IDLE"), NO_N3),
         LOST_DOWN,
     ),
     "a node that ends a job meanwhile": (
-        (*instead(DOWN, args_from="DOWN", args_to="DOWN|COMPLETING", cause=UNSET), NO_N3),
+        (copied(DOWN, args_from="DOWN", args_to="DOWN|COMPLETING", cause=UNSET), NO_N3),
         LOST_DOWN,
     ),
     "a node that came back before": (
         (
-            *instead("node_state args.node=n3", args_from="DOWN", args_to="IDLE", cause=UNSET),
+            copied("node_state args.node=n3", args_from="DOWN", args_to="IDLE", cause=UNSET),
             NO_N3,
         ),
         LOST_DOWN,
     ),
     "a node that comes back later": (
         (
-            *instead(DOWN, args_from="DOWN", args_to="IDLE", cause=UNSET),
+            copied(DOWN, args_from="DOWN", args_to="IDLE", cause=UNSET),
             moved("node_state args.node=n3 args.to=IDLE", nth=-1, after="restored args.nodes=*"),
             NO_N3,
         ),
@@ -352,7 +355,7 @@ CLUSTERS: dict[str, Row] = {
     ),
     "a drained node that comes back by itself": (
         (
-            *instead(
+            copied(
                 "node_state args.to=ALLOCATED|DRAIN",
                 args_from="ALLOCATED|DRAIN",
                 args_to="ALLOCATED",
@@ -447,24 +450,24 @@ ONCE: dict[str, Row] = {
         {},
     ),
     "a job id after a state file was damaged": (
-        (GIVEN_2, *instead("exit role=scontrol", 1, **INCOMPLETE)),
+        (GIVEN_2, copied("exit role=scontrol", 1, **INCOMPLETE)),
         {},
     ),
     "a job id after a state file could not be written": (
-        (GIVEN_2, *instead("exit role=scontrol", 1, **INCOMPLETE | {"name": "state_save"})),
+        (GIVEN_2, copied("exit role=scontrol", 1, **INCOMPLETE | {"name": "state_save"})),
         {},
     ),
     "a job id after a save": (
         (
             GIVEN_2,
-            *instead(
+            copied(
                 "exit role=scontrol", 1, **INCOMPLETE | {"name": "state_save", "args_file": None}
             ),
         ),
         TWICE,
     ),
     "a job id before a state file was damaged": (
-        (GIVEN_2, *instead("exit role=scontrol", -1, **INCOMPLETE)),
+        (GIVEN_2, copied("exit role=scontrol", -1, **INCOMPLETE)),
         TWICE,
     ),
     "a job id before and after a clean start": (
@@ -473,7 +476,7 @@ ONCE: dict[str, Row] = {
     ),
     "a job id after a clean start": (
         (
-            *instead(SUBMITTED.format(5), pid=99),
+            copied(SUBMITTED.format(5), pid=99),
             changed(STARTED, 2, args_fault="start slurmctld clean"),
         ),
         TWICE,
@@ -502,9 +505,9 @@ FORGETS: dict[str, Row] = {
         ),
         TWICE,
     ),
-    "a job id twice after a death": (instead(SUBMITTED.format(5), pid=99), TWICE),
+    "a job id twice after a death": ((copied(SUBMITTED.format(5), pid=99),), TWICE),
     "a job id twice before a death": (
-        (died(10_000_099), *instead(SUBMITTED.format(4), pid=99)),
+        (died(10_000_099), copied(SUBMITTED.format(4), pid=99)),
         TWICE,
     ),
     # Job 2 was told of at 2.0001 s, and its last update at 6.0001 s.
@@ -567,7 +570,7 @@ AFTER: dict[str, Row] = {
     "a job that is over is denied": ((denied(job=3),), {}),
     "a job that is over by then is denied": (
         (
-            *instead("RESPONSE_SLURM_RC job=4 args.answers=REQUEST_KILL_JOB phase=send"),
+            copied("RESPONSE_SLURM_RC job=4 args.answers=REQUEST_KILL_JOB phase=send"),
             changed(
                 "RESPONSE_SLURM_RC job=4 args.answers=REQUEST_KILL_JOB phase=send",
                 1,

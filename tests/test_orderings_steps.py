@@ -10,7 +10,17 @@ from simctl.kernel.events import Event
 from simctl.orderings.checking import declared
 from simctl.testing import run_scenario
 from tests.cluster import TWO_NODES, Ran, fault, run
-from tests.damaged import Damage, changed, doubled, dropped, moved, told
+from tests.damaged import (
+    Damage,
+    changed,
+    copied,
+    doubled,
+    dropped,
+    moved,
+    together,
+    told,
+    without,
+)
 
 _BUSY = """\
 slurm_conf: {Prolog: /etc/p, Epilog: /etc/p, SwitchType: switch/elan, SelectType: select/linear}
@@ -38,6 +48,43 @@ def busy(model: str) -> Ran:
 
 
 _STEP0 = "step=1.0 node=n1"
+_HELD = "the rule was kept"
+_PART = "switch_p_job_step_part_comp"
+_BUILT = "switch_p_build_jobinfo step=1.0"
+_EARLY = changed("REQUEST_STEP_COMPLETE step=1.0 phase=receive role=slurmctld", args_range_first=1)
+"""The report that completes a step has nothing of its first node."""
+
+_NOT_RELEASED = together(
+    dropped("switch_p_job_step_complete step=1.0"),
+    dropped("switch_p_free_jobinfo step=1.0 role=slurmctld", -1),
+)
+_TASK_EXIT = "MESSAGE_TASK_EXIT step=1.0 node=n2 phase=send"
+_UNHEARD = without(
+    "RESPONSE_SLURM_RC step=1.0 node=n2 args.answers=MESSAGE_TASK_EXIT phase=receive"
+)
+
+
+def _started_meanwhile(ended: int) -> Damage:
+    """Have job 2 start 32 s after job 1 ended, which is completing, and some microseconds less."""
+    return together(
+        moved("job_state job=2 args.to=RUNNING", before="job_state job=1 args.to=COMPLETED"),
+        changed("job_state job=1 args.from=RUNNING", time_us=ended),
+        changed("switch_p_no_frag", -1, time_us=50_000_000),
+        moved("switch_p_no_frag", nth=-1, before="job_state job=2 args.to=RUNNING"),
+    )
+
+
+def _told_again(first_us: int) -> Damage:
+    """Have srun be told twice of tasks' ends, and never acknowledge it, first at some time."""
+    return together(
+        _UNHEARD,
+        doubled(_TASK_EXIT),
+        changed(_TASK_EXIT, time_us=first_us),
+        changed("REQUEST_STEP_COMPLETE step=1.0 node=n2 phase=send", time_us=20_000_000),
+        changed(_TASK_EXIT, 1, time_us=20_000_000),
+    )
+
+
 _CASES: list[tuple[str, str, Damage, str]] = [
     # Step daemons.
     (
@@ -533,6 +580,100 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         moved("slurm_ckpt_alloc_job job=1", after="RESPONSE_SUBMIT_BATCH_JOB phase=send"),
         "0 checkpoint records were made for it",
     ),
+    # What a clause finds, and what it excuses.
+    (
+        "credentials-balance",
+        "guide modern",
+        together(doubled("switch_p_alloc_jobinfo step=1.0 role=slurmctld"), _NOT_RELEASED),
+        " credentials and ",
+    ),
+    ("credentials-balance", "guide modern", _NOT_RELEASED, _HELD),
+    (
+        "step-complete-on-the-last-report",
+        "guide modern",
+        _EARLY,
+        "1 of its nodes had not reported when a report completed it",
+    ),
+    (
+        "step-complete-on-the-last-report",
+        "guide modern",
+        together(_EARLY, copied(_BUILT, name=_PART, args_nodelist="n1")),
+        _HELD,
+    ),
+    (
+        "step-complete-on-the-last-report",
+        "guide modern",
+        together(_EARLY, copied(_BUILT, name=_PART, args_nodelist="n1", step="1.1")),
+        "1 of its nodes had not reported",
+    ),
+    (
+        "step-complete-on-the-last-report",
+        "guide modern",
+        together(
+            _EARLY,
+            copied("switch_p_job_step_complete step=1.0", name=_PART, args_nodelist="n1"),
+        ),
+        "1 of its nodes had not reported",
+    ),
+    (
+        "no-frag",
+        "guide",
+        _started_meanwhile(18_000_000),
+        "job 2 started while job 1 was completing",
+    ),
+    ("no-frag", "guide", _started_meanwhile(17_999_999), _HELD),
+    (
+        "node-completing",
+        "guide modern",
+        changed("node_state args.node=n1 args.to=ALLOCATED", args_from="DOWN", args_to="MIXED"),
+        "it was DOWN and got a job",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        moved(
+            "MESSAGE_EPILOG_COMPLETE job=1 phase=receive",
+            before="job_state job=1 args.from=RUNNING",
+        ),
+        "it was over before n2 had reported it gone",
+    ),
+    (
+        "uid-and-place",
+        "guide modern",
+        changed(f"switch_p_job_preinit {_STEP0}", uid=1001, euid=1001),
+        "it was called as 1001/1001",
+    ),
+    (
+        "uid-and-place",
+        "guide modern",
+        changed("switch_p_unpack_jobinfo step=1.0 role=slurmd", uid=1001, euid=1001),
+        "it was called as 1001/1001",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        doubled("REQUEST_STEP_COMPLETE step=1.0 node=n2 phase=send"),
+        "its end was reported twice at once",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        copied("REQUEST_STEP_COMPLETE step=1.0 node=n2 phase=send", time_us=20_000_000),
+        _HELD,
+    ),
+    (
+        "srun-heard-before-step-end",
+        "modern",
+        _UNHEARD,
+        "srun had not acknowledged MESSAGE_TASK_EXIT when it reported its end",
+    ),
+    (
+        "srun-heard-before-step-end",
+        "modern",
+        _told_again(17_700_001),
+        "srun had not acknowledged MESSAGE_TASK_EXIT when it reported its end",
+    ),
+    ("srun-heard-before-step-end", "modern", _told_again(17_700_000), _HELD),
 ]
 
 
@@ -546,7 +687,7 @@ _CASES: list[tuple[str, str, Damage, str]] = [
 )
 def test_a_damaged_run_breaks_its_rule(rule: str, model: str, damage: Damage, what: str) -> None:
     """The rule is named, and says what is wrong; the run itself keeps it."""
-    assert what in told(busy(model), damage).get(rule, "the rule was kept")
+    assert what in told(busy(model), damage).get(rule, _HELD)
 
 
 _OF_STEPS = ("daemons", "launches", "messages", "steps")
@@ -564,7 +705,7 @@ def test_a_launch_that_was_taken_on_has_forked(model: str) -> None:
 
 def test_every_rule_that_is_checked_can_fail() -> None:
     """Those of this file's modules, each by at least one damage."""
-    tested = {case[0] for case in _CASES} | {"one-call-at-a-time"}
+    tested = {case[0] for case in _CASES if case[3] != _HELD} | {"one-call-at-a-time"}
     names = ("daemons", "jobs", *(f"steps.{name}" for name in _OF_STEPS))
     modules = {f"simctl.orderings.{name}" for name in names}
     checked = {
@@ -572,7 +713,7 @@ def test_every_rule_that_is_checked_can_fail() -> None:
         for rule in declared()
         if rule.check is not None and rule.check.__module__ in modules
     }
-    assert checked == tested
+    assert checked <= tested
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
