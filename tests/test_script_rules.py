@@ -219,6 +219,14 @@ RULES = {
     "printf '%s\\n' a x b x c > f; sed -n '/x/,1p' f; sed '/x/,3d' f": "x\nx\na\nc\n",
     # tr squeezes what came of a change by the last set.
     "echo aabbAA | tr -s a-z A-Z; echo aabbcc | tr -s a-b; echo ab | tr -s ab xx": "ABA\nabcc\nx\n",
+    # The sign counts for the padding of a brace's numbers.
+    "echo {-05..5..5} {-5..05..5}": "-05 000 005 -5 00 05\n",
+    # A file that grep cannot read outweighs what it finds, and what it does not find.
+    "echo a > f; grep b none f 2>&-; echo $?; grep a none f 2>&-; echo $?": "2\nf:a\n2\n",
+    # Lines with fewer fields than uniq skips are alike.
+    "printf 'a\\nb\\na b c\\n' | uniq -f 2": "a\na b c\n",
+    # The second signal of timeout comes the time of -k after the first.
+    "timeout -k 2 3 bash -c 'trap \"\" TERM; sleep 9; sleep 9'; echo $? $SECONDS": "137 5\n",
     # The last of -e and -E counts, seq has the decimals of its start and step, grep -L the status
     # of any grep.
     "echo -e -E 'a\\tb'; echo -E -e 'a\\tb'; echo -Ee 'a\\tb'": "a\\tb\na\tb\na\tb\n",
