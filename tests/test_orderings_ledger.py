@@ -99,6 +99,13 @@ def cluster(start: int, **fields: object) -> Damage:
 LOST_RESERVATION = copied("exit role=scontrol", 1, name="reservation_over", role="slurmctld", job=2)
 """After the second update of job 2 the reservation that it waits for is over."""
 
+STARTED = 'fault args.fault="start slurmctld"'
+INCOMPLETE = {"name": "incomplete_state", "role": "slurmctld", "args_file": "job_state"}
+SAVE = INCOMPLETE | {"name": "state_save", "args_file": None}
+CLEAN = changed(STARTED, 1, args_fault="start slurmctld clean")
+"""The third slurmctld starts clean."""
+
+OF_1 = copied("exit role=scontrol", 1, name="reservation_over", role="slurmctld", job=1)
 EIGHT = changed(UPDATE, args_time_limit_min=8)
 """The first update sets the limit to what the second one does."""
 
@@ -132,10 +139,7 @@ JOBS: dict[str, Row] = {
                 "REQUEST_BATCH_JOB_LAUNCH job=4 phase=receive",
             ),
             *unread(4, 0),
-            changed(
-                "RESPONSE_SLURM_RC job=4 phase=send args.answers=REQUEST_KILL_JOB",
-                time_us=15_000_000,
-            ),
+            everywhere(f"* job=4 {CTLD_2} phase=send", time_us=15_000_000),
         ),
         {},
     ),
@@ -173,6 +177,19 @@ JOBS: dict[str, Row] = {
         (read(1, 1, state="COMPLETED|COMPLETING"), read(1, 2, steps=[])),
         {STATE: "it was RUNNING, and is COMPLETED|COMPLETING"}
         | {STEP: "slurmctld knows nothing of it"},
+    ),
+    "a job that is not read after a clean start": ((CLEAN, *unread(2, 1)), {}),
+    "a job that is not read after a state file was damaged": (
+        (copied("exit role=scontrol", 1, **INCOMPLETE), *unread(2, 1)),
+        {},
+    ),
+    "a job that is not read before a state file was damaged": (
+        (copied("exit role=scontrol", -1, **INCOMPLETE), *unread(2, 1)),
+        gone("PENDING"),
+    ),
+    "a job that is not read after a save": (
+        (copied("exit role=scontrol", 1, **SAVE), *unread(2, 1)),
+        gone("PENDING"),
     ),
 }
 """What becomes of jobs and steps: L1 to L3."""
@@ -263,8 +280,48 @@ FIELDS: dict[str, Row] = {
         ),
         field("priority", 5, 0),
     ),
+    "a release before the reservation of another job is over": (
+        (changed(UPDATE, args_time_limit_min=8, args_priority=5), OF_1),
+        field("priority", 5, 0),
+    ),
+    "a nice value before a reservation is over": (
+        (EIGHT, changed(UPDATE, 1, args_nice=9, args_time_limit_min=None), LOST_RESERVATION),
+        field("nice", 9, 0),
+    ),
+    "a hold before a reservation is over": (
+        (EIGHT, HOLD, LOST_RESERVATION, read(2, 0, priority=LATER)),
+        field("priority", 0, LATER),
+    ),
+    "an update of before a clean start": ((CLEAN, read(2, 2, time_limit_min=90)), {}),
+    "an update of after it": (
+        (CLEAN, read(2, 2, priority=0)),
+        field("priority", 4_294_967_295, 0),
+    ),
+    "updates of tasks of an array": (
+        (
+            changed(UPDATE, args_array_tasks="1"),
+            changed(UPDATE, 1, args_array_tasks="1"),
+            *(read(2, each, time_limit_min=90) for each in range(4)),
+        ),
+        {},
+    ),
+    "an update of a task, and one of its array": (
+        (everywhere("job_state job=2", array_job=9), changed(UPDATE, 1, job=9)),
+        {},
+    ),
+    "an update of an array that goes by its own id": (
+        (everywhere("job_state job=2", array_job=2), read(2, 0, time_limit_min=90)),
+        field("time_limit_min", 8, 90),
+    ),
 }
 """What becomes of updates of jobs: L4."""
+
+
+def until(at_s: int) -> Damage:
+    """Have the reservation, which begins at 12 s, be over at a time."""
+    end_s = 1_767_229_200 + at_s
+    return changed("REQUEST_CREATE_RESERVATION phase=receive", args_end_s=end_s)
+
 
 DOWN = "node_state args.node=n3 args.to=DOWN"
 NO_N3 = cluster(0, nodes={"n2": "ALLOCATED|DRAIN"})
@@ -423,6 +480,48 @@ CLUSTERS: dict[str, Row] = {
         ),
         {CHANGE: "slurmctld knows nothing of it"},
     ),
+    "a node that comes back upon something else": (
+        (
+            lambda events: copied(
+                DOWN,
+                args_from="DOWN",
+                args_to="IDLE",
+                cause=next(e.seq for e in events if e.name == "REQUEST_UPDATE_JOB") + 1,
+            )(events),
+            NO_N3,
+        ),
+        {},
+    ),
+    "a resume of all": (
+        (
+            changed("REQUEST_UPDATE_NODE phase=receive", -1, args_node_names="ALL"),
+            cluster(3, nodes={"n2": "IDLE|DRAIN", "n3": "IDLE"}),
+        ),
+        {CHANGE: "it was to be RESUME, and is IDLE|DRAIN"},
+    ),
+    "a drain, and an update of something else": (
+        (
+            changed("REQUEST_UPDATE_NODE phase=receive", -1, args_state=""),
+            cluster(3, nodes={"n2": "IDLE|DRAIN", "n3": "DOWN"}),
+        ),
+        {},
+    ),
+    "a partition's state before an update of something else": (
+        (
+            changed(
+                "REQUEST_UPDATE_PARTITION args.name=other phase=receive",
+                args_name="new",
+                args_state="",
+            ),
+            cluster(0, partitions=PARTITIONS | {"new": "UP"}),
+        ),
+        {CHANGE: "it was to be DOWN, and is UP"},
+    ),
+    "a reservation that is over": ((until(15), cluster(0, reservations=[])), {}),
+    "a reservation that is not": (
+        (until(16), cluster(0, reservations=[])),
+        {CHANGE: "slurmctld knows nothing of it"},
+    ),
 }
 """What becomes of nodes, partitions and reservations: L5."""
 
@@ -434,8 +533,6 @@ GIVEN_2 = changed(SUBMITTED.format(5), job=2)
 
 TWICE = {"job-id-given-once": "another client has it too"}
 STEP_TWICE = {"step-id-given-once": "another srun has it too"}
-STARTED = 'fault args.fault="start slurmctld"'
-INCOMPLETE = {"name": "incomplete_state", "role": "slurmctld", "args_file": "job_state"}
 RUN_2 = (everywhere("* job=5 step=5.batch", job=2, step="2.batch"),)
 """The step daemon of job 5 runs the script of job 2, after the one of job 2."""
 
@@ -460,9 +557,7 @@ ONCE: dict[str, Row] = {
     "a job id after a save": (
         (
             GIVEN_2,
-            copied(
-                "exit role=scontrol", 1, **INCOMPLETE | {"name": "state_save", "args_file": None}
-            ),
+            copied("exit role=scontrol", 1, **SAVE),
         ),
         TWICE,
     ),
@@ -490,6 +585,23 @@ ONCE: dict[str, Row] = {
     "a run whose first end nobody was told of": (
         (ENDS_AGAIN, without(f"* job=4 {CTLD_2} phase=send")),
         {},
+    ),
+    "a job id is given to an allocation as well": (
+        (copied(SUBMITTED.format(5), name="RESPONSE_RESOURCE_ALLOCATION", pid=99),),
+        TWICE,
+    ),
+    "a step id is given again after a requeue": (
+        (
+            changed(CREATED.format("1.1"), step="1.0"),
+            copied(
+                "step_state step=1.0 args.to=COMPLETED",
+                name="job_state",
+                step=UNSET,
+                args_from="RUNNING",
+                args_to="PENDING",
+            ),
+        ),
+        {STATE: "it was PENDING, and is RUNNING"},
     ),
 }
 """What is there once: L6 to L9."""
@@ -519,6 +631,18 @@ FORGETS: dict[str, Row] = {
         field("time_limit_min", 8, 7),
     ),
     "a job that was lost stays lost": ((died(8_000_099), *unread(2, 0, 1)), {}),
+    "a job id, and the last slurmctld does not end": (
+        (died(10_000_100), dropped("exit role=slurmctld", -1), changed(SUBMITTED.format(5), job=4)),
+        TWICE,
+    ),
+    "a job of one that has stopped": (
+        (changed("exit role=slurmctld rc=9", time_us=8_000_099, rc=0), *unread(2, 0)),
+        gone("PENDING"),
+    ),
+    "a job of one that had just saved": (
+        (died(8_000_099), copied("exit role=scontrol", 1, **SAVE), *unread(2, 0)),
+        gone("PENDING"),
+    ),
 }
 """What model modern may forget: what was told less than 6 s before slurmctld died."""
 
@@ -542,10 +666,28 @@ def denied(job: int = 2, code: object = UNKNOWN, **fields: object) -> Damage:
     return changed(DENIED, 2, job=job, args_return_code=code, **fields)
 
 
+def later_denied(nth: int) -> Damage:
+    """Have a job be denied with the answer to another request."""
+    return copied(
+        "RESPONSE_SLURM_RC args.answers=REQUEST_UPDATE_NODE phase=send",
+        nth,
+        job=2,
+        args_return_code=UNKNOWN,
+        args_answers="REQUEST_UPDATE_JOB",
+    )
+
+
 AFTER: dict[str, Row] = {
     "a state that does not follow": (
         (changed("job_state job=4 args.from=RUNNING", args_from="PENDING"),),
         {"restored-job-is-there": "it was RUNNING when it was read, and then PENDING"},
+    ),
+    "a job that is over goes on": (
+        (
+            everywhere("job_state job=5", job=3),
+            changed("job_state job=3 state=PENDING", 1, args_from="RUNNING"),
+        ),
+        {"restored-job-is-there": "it was FAILED when it was read, and then RUNNING"},
     ),
     "a job that is over is made anew": ((everywhere("job_state job=5", job=3),), {}),
     "a job that runs is made anew": (
@@ -601,6 +743,28 @@ AFTER: dict[str, Row] = {
         )
         for each in ("stop", "restart")
     },
+    "a job is denied upon nothing": ((denied(cause=UNSET),), {}),
+    "a job is denied by the next slurmctld, once it is over": ((later_denied(-1),), {}),
+    "a job is denied by the next slurmctld, before it is over": (
+        (
+            copied(
+                "RESPONSE_SUBMIT_BATCH_JOB job=5 phase=send",
+                name="RESPONSE_SLURM_RC",
+                job=2,
+                args_return_code=UNKNOWN,
+                args_answers="REQUEST_UPDATE_JOB",
+            ),
+        ),
+        NOT_THERE,
+    ),
+    "a program of the site outlives a job": (
+        (QUIET, copied("exec role=task step=1.2", role="script", pid=99)),
+        {},
+    ),
+    "a program of no step outlives a job": (
+        (QUIET, copied("exec role=task step=1.2", step=UNSET, pid=99)),
+        {},
+    ),
 }
 """What is so afterwards: L10 and L11."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.ledger.book import Start, over, starts
+from simctl.orderings.ledger.book import over, starts
 from simctl.orderings.observed import Observed, arg, by
 from simctl.orderings.rules import KEPT, LEDGER, Finding, broken, rule
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
@@ -38,23 +38,23 @@ def restored_job_is_there(run: Observed) -> Iterator[Finding]:
         for job, there in start.jobs.items():
             state = str(arg(there, "state"))
             changes = [e for e in run.job_states.get(job, ()) if e.pid == start.pid]
-            first = next((each for each in changes if each.seq > there.seq), None)
+            first = next(iter(changes), None)
             anew = first is not None and arg(first, "from") is None and over(state)
             if first is not None and arg(first, "from") != state and not anew:
                 what = f"it was {state} when it was read, and then {arg(first, 'from')}"
                 yield broken(f"job {job}", what, there, first)
                 continue
             denied = next((e for e in denials.get(job, ()) if e.pid == start.pid), None)
-            if denied is None or _may_be_gone(start, changes, state, denied):
+            if denied is None or _may_be_gone(changes, state, denied):
                 yield KEPT
             else:
                 what = f"slurmctld read it as {state}, and says that there is no such job"
                 yield broken(f"job {job}", what, there, denied)
 
 
-def _may_be_gone(start: Start, changes: Sequence[Event], state: str, denied: Event) -> bool:
+def _may_be_gone(changes: Sequence[Event], state: str, denied: Event) -> bool:
     """Return whether a job was over by the time at which it was denied, and may be purged."""
-    before = [each for each in changes if start.rest.seq < each.seq < denied.seq]
+    before = [each for each in changes if each.seq < denied.seq]
     return over(str(arg(before[-1], "to")) if before else state)
 
 
@@ -63,7 +63,7 @@ def _denials(run: Observed) -> Mapping[Any, Sequence[Event]]:
     found: dict[Any, list[Event]] = defaultdict(list)
     for event in run.sent("RESPONSE_SLURM_RC"):
         asked = arg(event, "answers")
-        if event.role != "slurmctld" or event.job is UNSET or asked not in _OF_JOBS:
+        if event.role != "slurmctld" or asked not in _OF_JOBS:
             continue
         if event.step is not UNSET or arg(event, "return_code") not in _DENIED:
             continue

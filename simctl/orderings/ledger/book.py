@@ -112,21 +112,20 @@ def _starts(run: Observed) -> list[Start]:
     if not rests:
         return []
     clean = run.once(controllers_started_clean)
-    lives = sorted((run.by_pid[pid] for pid in run.pids("slurmctld")), key=lambda e: e[0].seq)
     since = books = 0
     found: list[Start] = []
     damaged = min((each.seq for each in _damages(run)), default=None)
     before: Event | None = None
-    for life in lives:
-        pid = life[0].pid
+    for pid in run.pids("slurmctld"):
+        began = run.by_pid[pid][0].seq
         rest = next((each for each in rests if each.pid == pid), None)
         if pid in clean:
-            since = books = life[0].seq
+            since = books = began
         elif rest is not None:
             if before is not None and (damaged is None or rest.seq < damaged):
                 found.append(_start(run, books, since, before, rest))
-            since = life[0].seq
-        before = run.exits.get(int(str(pid)), before)
+            since = began
+        before = run.exits.get(pid, before)
     return found
 
 
@@ -240,7 +239,7 @@ def _told(
         if sending.seq > start.death.seq or sending.time_us > start.sure_us:
             break
         last = bisect.bisect_left(seqs, sending.seq) - 1
-        if last > place or (last == place >= 0 and known[last].name != "restored"):
+        if last > place:
             place, by = last, receipt
     if place < 0:
         return None
@@ -262,7 +261,7 @@ def asked(run: Observed, name: str, start: Start) -> Sequence[Asked]:
             continue
         sending = sending_of(run, event)
         request = run.request_of(sending) if sending is not None else None
-        if sending is not None and request is not None and request.name == name:
+        if sending is not None and request is not None:
             answers[request.seq] = sending, event
     found = []
     for receipt in run.received(name):

@@ -20,7 +20,7 @@ from simctl.orderings.ledger.book import (
 from simctl.orderings.observed import Observed, arg, sending_of
 from simctl.orderings.rules import KEPT, LEDGER, Finding, broken, rule
 from simctl.wire.hostlist import HostlistError, expand
-from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.ids import SECOND
 
 _SOURCE: Final = (
     "what a client was told has to hold: Slurm saves within 5 s, model guide before it answers; "
@@ -31,6 +31,7 @@ _EXCEPTIONS: Final = (
     "was told less than 6 s before slurmctld was killed or gave up, or before a plugin call that "
     "held its saves up until then"
 )
+_NEW: Final = "REQUEST_CREATE_PARTITION"
 _FIELDS: Final = ("time_limit_min", "name", "partition", "nice", "comment")
 
 
@@ -85,7 +86,7 @@ def told_state_is_kept(run: Observed) -> Iterator[Finding]:
     for start in starts(run):
         for job, each in told(run, start):
             there = start.jobs.get(job)
-            if there is None or _is_step(job):
+            if there is None:
                 continue
             state = str(arg(there, "state"))
             if state in each.later:
@@ -186,7 +187,7 @@ def _has_lost_reservation(run: Observed, last: Asked, there: Event) -> bool:
 
 def _is_as_asked(field: str, asked_for: Any, value: Any) -> bool:
     if field == "priority":
-        return bool(value) if asked_for == INFINITE else bool(value) == bool(asked_for)
+        return bool(value) == bool(asked_for)
     return bool(asked_for == value)
 
 
@@ -253,9 +254,10 @@ def _node_is(asked_for: str, state: str) -> bool:
 def _partitions(run: Observed, start: Start) -> Iterator[Finding]:
     there = arg(start.rest, "partitions")
     of_parts: dict[str, list[Asked]] = defaultdict(list)
-    for name in ("REQUEST_UPDATE_PARTITION", "REQUEST_CREATE_PARTITION"):
+    for name in ("REQUEST_UPDATE_PARTITION", _NEW):
         for each in asked(run, name, start):
-            of_parts[str(arg(each.receipt, "name"))].append(each)
+            if arg(each.receipt, "state") or name == _NEW:
+                of_parts[str(arg(each.receipt, "name"))].append(each)
     gone = {str(arg(e.receipt, "name")) for e in asked(run, "REQUEST_DELETE_PARTITION", start)}
     for name, requests in of_parts.items():
         if name in gone:
@@ -264,7 +266,7 @@ def _partitions(run: Observed, start: Start) -> Iterator[Finding]:
         last, values = may_have(requests, "state")
         if last is None:
             continue
-        if name in there and (not values[0] or there[name] in values or "" in values):
+        if name in there and (not values[0] or there[name] in values):
             yield KEPT
         else:
             what = f"it was to be {values[0] or 'there'}, and is {there.get(name, 'not there')}"

@@ -57,7 +57,7 @@ def job_id_given_once(run: Observed) -> Iterator[Finding]:
         event
         for name in _ANSWERS
         for event in run.received(name)
-        if event.job is not UNSET and event.job and event.role != "slurmctld"
+        if event.job and event.role != "slurmctld"
     ]
     for events in by(answers, "job").values():
         yield _once(run, events, f"job {events[0].job}", "another client has it too")
