@@ -6,6 +6,7 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from simctl.api.asking import ask
 from simctl.kernel.events import Event
@@ -25,7 +26,7 @@ from simctl.wire.records import JobDesc
 from simctl.wire.rights import DENIALS, OF_SLURMCTLD, OF_SLURMD, Right, Who
 from simctl.world import RunResult, World
 from tests.cluster import TWO_NODES, Ran, run
-from tests.damaged import changed, doubled, dropped, moved, told
+from tests.damaged import Damage, changed, copied, doubled, dropped, moved, together, told
 
 ALICE, BOB, CAROL, DAVE, SLURM, ROOT = 1001, 1002, 1003, 1004, 64030, 0
 CLUSTER: Final = TWO_NODES.replace(
@@ -432,24 +433,96 @@ def test_a_launch_that_was_kept_by_a_cut_has_a_credential_anew() -> None:
 
 # The rules, on damaged runs.
 
-DAMAGED: Final[dict[str, tuple[str, Callable[[list[Event]], list[Event]]]]] = {
-    "no-user-code-as-root": ("exec as 0/0, not as 1001", changed("exec step=1.0", uid=0, euid=0)),
-    "only-who-may-changes-a-job": (
-        "REQUEST_KILL_JOB of uid 1002 changed a job of 1001",
-        changed("REQUEST_KILL_JOB phase=send", uid=BOB),
-    ),
-    "daemons-heed-daemons": (
-        "slurmctld heeded what uid 1002 had sent",
-        changed("MESSAGE_EPILOG_COMPLETE phase=send", uid=BOB),
-    ),
-    "launched-with-a-credential": (
-        "slurmctld had made no credential for it",
-        dropped("RESPONSE_JOB_STEP_CREATE phase=send"),
-    ),
-    "nothing-launched-once-revoked": (
-        "it was launched after REQUEST_TERMINATE_JOB",
-        moved("fork role=slurmd", after="REQUEST_TERMINATE_JOB phase=receive node=n1", nth=1),
-    ),
+EXEC: Final = "exec step=1.0"
+KILL: Final = "REQUEST_KILL_JOB phase={}"
+GONE: Final = "MESSAGE_EPILOG_COMPLETE phase={}"
+MADE: Final = "RESPONSE_JOB_STEP_CREATE phase=send"
+BUILT: Final = "switch_p_build_jobinfo step=1.0"
+LAUNCHED: Final = "REQUEST_LAUNCH_TASKS phase=receive node=n1"
+END: Final = "REQUEST_TERMINATE_JOB phase=receive node=n1"
+LATE: Final = moved("fork role=slurmd", after="REQUEST_TERMINATE_JOB phase=receive node=n1", nth=1)
+BOBS: Final = changed(KILL.format("send"), uid=BOB)
+BOB_KILLS: Final = "REQUEST_KILL_JOB of uid 1002 changed a job of 1001"
+NO_CREDENTIAL: Final = "slurmctld had made no credential for it"
+
+DAMAGED: Final[dict[str, dict[str, tuple[Damage, str | None]]]] = {
+    "no-user-code-as-root": {
+        "a task": (changed(EXEC, uid=0, euid=0), "exec as 0/0, not as 1001"),
+        "two tasks": (
+            together(changed(EXEC, uid=0, euid=0), changed(EXEC, 1, uid=7, euid=7)),
+            "exec as 0/0, not as 1001",
+        ),
+        "a task whose effective user is another": (
+            changed(EXEC, euid=0),
+            "exec as 1001/0, not as 1001",
+        ),
+        **{
+            f"a {each}": (
+                copied(EXEC, name=each, role="script", uid=0, euid=0),
+                f"{each} as 0/0, not as 1001",
+            )
+            for each in ("task_prolog", "task_epilog", "user_task_prolog", "user_task_epilog")
+        },
+        "what a plugin has run": (copied(EXEC, role="script", uid=0, euid=0), None),
+        "a program of no step": (copied(EXEC, step=UNSET, uid=0, euid=0), None),
+    },
+    "only-who-may-changes-a-job": {
+        "another user": (BOBS, BOB_KILLS),
+        "a request of no job": (together(BOBS, changed(KILL.format("receive"), job=UNSET)), None),
+        "a request of another job": (together(BOBS, changed(KILL.format("receive"), job=7)), None),
+        "an answer": (
+            together(BOBS, changed(KILL.format("receive"), name="RESPONSE_JOB_INFO")),
+            None,
+        ),
+        "a request that nobody has sent": (dropped(KILL.format("send")), None),
+    },
+    "daemons-heed-daemons": {
+        "a user": (
+            changed(GONE.format("send"), uid=BOB),
+            "slurmctld heeded what uid 1002 had sent",
+        ),
+        "root": (changed(GONE.format("send"), uid=ROOT), None),
+        "SlurmUser": (changed(GONE.format("send"), uid=SLURM), None),
+        "a user whom another daemon has heard": (
+            together(
+                changed(GONE.format("send"), uid=BOB),
+                changed(GONE.format("receive"), role="slurmd"),
+            ),
+            None,
+        ),
+        "a request that nobody has sent": (dropped(GONE.format("send")), None),
+    },
+    "launched-with-a-credential": {
+        "no answer to the creation of the step": (dropped(MADE), NO_CREDENTIAL),
+        "an answer of somebody else": (changed(MADE, daemon="slurmd"), NO_CREDENTIAL),
+        "a script launched by somebody else": (
+            changed("REQUEST_BATCH_JOB_LAUNCH phase=send", daemon="srun"),
+            NO_CREDENTIAL,
+        ),
+        "an answer that comes later": (moved(MADE, after=LAUNCHED), NO_CREDENTIAL),
+        "no launch": (dropped(LAUNCHED), "nobody had asked for it"),
+        "a launch that comes later": (moved(LAUNCHED, after=EXEC), "nobody had asked for it"),
+        "no fork": (dropped("fork role=slurmd", 1), None),
+        "another node": (changed(BUILT, args_nodelist="n2"), "its credential is for n2"),
+        "another node, for a later run": (
+            copied(MADE, name="switch_p_build_jobinfo", phase=UNSET, args_nodelist="n2"),
+            None,
+        ),
+        "another node, for an earlier run": (
+            together(doubled(BUILT), changed(BUILT, args_nodelist="n2")),
+            None,
+        ),
+    },
+    "nothing-launched-once-revoked": {
+        "a launch after the end": (LATE, "it was launched after REQUEST_TERMINATE_JOB"),
+        "after the end of a step": (together(LATE, changed(END, step="1.0")), None),
+        "after somebody else has heard of the end": (
+            together(LATE, changed(END, role="manager")),
+            None,
+        ),
+        "after an end that nobody has sent": (together(LATE, changed(END, cause=UNSET)), None),
+        "without a credential": (together(LATE, dropped(MADE)), None),
+    },
 }
 
 
@@ -477,29 +550,52 @@ def cancelled() -> Ran:
     return run(RUNS.replace("}]", "}, {at: 5s, as: alice, run: scancel 1}]"), cluster=CLUSTER)
 
 
-def test_the_effective_user_counts_as_well(cancelled: Ran) -> None:
-    """A program that is the user's by its real uid alone runs as root."""
-    as_root = changed("exec step=1.0", euid=0)
-    assert told(cancelled, as_root)["no-user-code-as-root"] == "exec as 1001/0, not as 1001"
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, cases in DAMAGED.items() for case in cases]
+)
+def test_a_rule_is_broken_by_a_run_that_breaks_it(rule: str, case: str, cancelled: Ran) -> None:
+    """Each by what it is about, and by nothing else."""
+    damage, what = DAMAGED[rule][case]
+    assert told(cancelled, damage).get(rule) == what
 
 
-@pytest.mark.parametrize("name", DAMAGED)
-def test_a_rule_is_broken_by_a_run_that_breaks_it(name: str, cancelled: Ran) -> None:
-    """Each by one event that says or stands otherwise."""
-    what, damage = DAMAGED[name]
-    assert told(cancelled, damage).get(name) == what
+RIGHTS: Final = {right.who: rpc for rpc, right in OF_SLURMCTLD.items()}
+"""A request for each combination of those who may ask."""
+
+
+@pytest.mark.parametrize("rpc", RIGHTS.values())
+def test_a_change_upon_a_request_is_for_whom_the_table_names(rpc: str, cancelled: Ran) -> None:
+    """The cancelling of a job is taken for that request, of everybody in turn."""
+    for uid in CLASSES:
+        found = told(
+            cancelled,
+            changed(KILL.format("send"), name=rpc, uid=uid),
+            changed(KILL.format("receive"), name=rpc),
+        )
+        assert ("only-who-may-changes-a-job" in found) is not allowed(OF_SLURMCTLD[rpc], uid), uid
+
+
+def test_what_is_refused_is_not_heeded(cancelled: Ran) -> None:
+    """Whoever has sent it."""
+    receipt = GONE.format("receive")
+    heard = cancelled.first("MESSAGE_EPILOG_COMPLETE", phase="receive")
+    found = told(
+        cancelled,
+        copied(receipt, name="refused", phase=UNSET, cause=heard),
+        changed(GONE.format("send"), uid=BOB),
+    )
+    assert "daemons-heed-daemons" not in found
 
 
 @pytest.mark.parametrize("sent", [0, 1])
 def test_each_word_that_a_job_is_over_revokes(sent: int, cancelled: Ran) -> None:
     """Also one after another that was sent before the credential was made; that one alone not."""
-    end = "REQUEST_TERMINATE_JOB phase=receive node=n1"
     early = cancelled.first("MESSAGE_NODE_REGISTRATION_STATUS", phase="send")
     found = told(
         cancelled,
-        doubled(end),
-        changed(end, cause=early),
-        moved("fork role=slurmd", after=end, nth=1, to=sent),
+        doubled(END),
+        changed(END, cause=early),
+        moved("fork role=slurmd", after=END, nth=1, to=sent),
     ).get("nothing-launched-once-revoked")
     assert found == ("it was launched after REQUEST_TERMINATE_JOB" if sent else None)
 
@@ -519,8 +615,11 @@ def test_a_launch_after_a_job_was_aborted_is_noticed() -> None:
     assert told(ran, late)["nothing-launched-once-revoked"] == what
 
 
-@pytest.mark.parametrize("rc", [0, -1])
-def test_a_refusal_that_changed_something_is_noticed(rc: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "rc"),
+    [("job_state", 0), ("job_state", -1), ("step_state", 0), ("node_state", 0)],
+)
+def test_a_refusal_that_changed_something_is_noticed(name: str, rc: int) -> None:
     """The cancelling of a job is taken for that of its state; a plugin had refused nothing."""
     ran = run(RUNS.replace("}]", "}, {at: 5s, as: bob, run: scancel 1}]"), cluster=CLUSTER)
     request = ran.one("REQUEST_KILL_JOB", phase="receive")
@@ -529,11 +628,11 @@ def test_a_refusal_that_changed_something_is_noticed(rc: int) -> None:
         at = next(n for n, each in enumerate(events) if each.name == "refused") + 1
         state = next(each for each in events if each.name == "job_state" and arg(each, "from"))
         again = msgspec.structs.replace(
-            state, seq=10**6, time_us=request.time_us, cause=request.seq
+            state, seq=10**6, name=name, time_us=request.time_us, cause=request.seq
         )
         asked = msgspec.structs.replace(
             again, seq=10**6 + 1, kind="plugin", name="bb_p_job_cancel", rc=rc
         )
         return [*events[:at], again, asked, *events[at:]]
 
-    assert told(ran, cancels)["refused-changes-nothing"] == "job_state changed all the same"
+    assert told(ran, cancels)["refused-changes-nothing"] == f"{name} changed all the same"
