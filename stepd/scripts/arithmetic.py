@@ -37,6 +37,8 @@ _HALF = 1 << 63
 class ArithmeticMistake(ValueError):
     """Say why an expression has no value."""
 
+    status = 1  # that of the line which is skipped for it
+
 
 def wrap(value: int) -> int:
     """Cut *value* to a signed number of 64 bits, as the machine would."""

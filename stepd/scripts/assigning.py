@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.expand import expand_text, expand_word
 from simctl.stepd.scripts.printing import single_quoted
-from simctl.stepd.scripts.state import CommandError, ShellState
+from simctl.stepd.scripts.state import BadSubscriptError, ShellState
 from simctl.stepd.scripts.tree import Assignment
 from simctl.stepd.scripts.variables import ReadonlyError, Variable
 
@@ -71,22 +70,17 @@ async def assign(given: Declared, state: ShellState) -> None:
     """Assign to the variable that the name means here.
 
     Raises:
-        ReadonlyError, TooLongError, CommandError: It cannot have the value.
+        ReadonlyError, TooLongError, ArithmeticMistake: It cannot have the value.
     """
-    try:
-        if given.elements is not None:
-            _assign_array(given, state)
-        elif given.subscript is not None:
-            if not given.subscript:
-                raise CommandError(f"{given.name}[]: bad array subscript")
-            key = state.key_of(given.name, given.subscript)
-            state.assign(given.name, given.text or "", key, append=given.append)
-        else:
-            state.assign(given.name, given.text or "", append=given.append)
-    except ArithmeticMistake as error:
-        if given.subscript is None and given.elements is None:
-            raise
-        raise CommandError(str(error)) from None
+    if given.elements is not None:
+        _assign_array(given, state)
+    elif given.subscript is not None:
+        if not given.subscript:
+            raise BadSubscriptError(f"{given.name}[]: bad array subscript")
+        key = state.key_of(given.name, given.subscript)
+        state.assign(given.name, given.text or "", key, append=given.append)
+    else:
+        state.assign(given.name, given.text or "", append=given.append)
 
 
 def begin_array(assignment: Assignment, state: ShellState) -> None:
@@ -144,9 +138,16 @@ def _by_number(
             state.untold.append(f"[]={texts[0]}: bad array subscript")
             continue
         if key is not None:
-            place = state.calculate(key)
-            if place < 0:
-                raise CommandError(f"[{key}]: bad array subscript")
+            wanted = state.calculate(key)
+            if wanted < 0:
+                wanted += (
+                    max([*map(int, variable.value), *(int(key) for key, _ in pairs)], default=-1)
+                    + 1
+                )
+            if wanted < 0:
+                state.untold.append(f"[{key}]={texts[0]}: bad array subscript")
+                continue
+            place = wanted
         for text in texts:
             pairs.append((place, text))
             place += 1

@@ -18,7 +18,7 @@ from simctl.stepd.scripts.builtins_variables import VARIABLE_BUILTINS
 from simctl.stepd.scripts.conditions import TestMistake, holds
 from simctl.stepd.scripts.host import OpenFile, Redirects, Stream
 from simctl.stepd.scripts.parser import parse_commands
-from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text
+from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text, single_quoted
 from simctl.stepd.scripts.rules import KEYWORDS, SET_LETTERS, SET_NAMES, SHOPT_NAMES
 from simctl.stepd.scripts.state import (
     SECOND_US,
@@ -350,7 +350,7 @@ async def _eval(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Read the arguments as commands, and run them."""
     text = " ".join(arguments[1:] if arguments[:1] == ["--"] else arguments)
     commands = await _parsed(shell, text, "eval", streams, shell.state.line)
-    return 1 if commands is None else await shell.evaluate(commands, streams)
+    return _MISUSED if commands is None else await shell.evaluate(commands, streams)
 
 
 @plain
@@ -371,7 +371,7 @@ async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int
         if isinstance(opened, str):
             if _FIRST_FILES.fullmatch(state.host.absolute(path)) and opened.startswith("No such"):
                 return 0
-            await state.complain(f"{path}: {opened}", streams.stderr)
+            await state.report(f"{path}: {opened}", streams)
             return 1
         text = await _contents(shell, opened)
     commands = await _parsed(shell, text, path, streams, 1)
@@ -412,6 +412,36 @@ async def _exec(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     state.traps.clear()
     env = {} if cleared else state.variables.environment()
     raise ScriptExit(await state.host.run(tuple(arguments), env, streams))
+
+
+@plain
+async def _alias(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Remember aliases, which no script expands, and tell of them."""
+    aliases = shell.state.aliases
+    status = 0
+    for argument in [each for each in arguments if each != "-p"] or sorted(aliases):
+        name, sets, value = argument.partition("=")
+        if sets:
+            aliases[name] = value
+        elif name in aliases:
+            shown = f"alias {name}={single_quoted(aliases[name])}\n"
+            await _write(shell, streams, "alias", shown)
+        else:
+            await shell.state.complain(f"alias: {name}: not found", streams.stderr)
+            status = 1
+    return status
+
+
+@plain
+async def _unalias(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Forget aliases."""
+    aliases = shell.state.aliases
+    status = 0 if arguments else _MISUSED
+    for name in [*aliases] if arguments[:1] == ["-a"] else arguments:
+        if aliases.pop(name, None) is None:
+            await shell.state.complain(f"unalias: {name}: not found", streams.stderr)
+            status = 1
+    return status
 
 
 @plain
@@ -575,8 +605,8 @@ PLAIN_BUILTINS: dict[str, Builtin] = {
     "builtin": _builtin,
     "type": _type,
     "hash": _hash,
-    "alias": _colon,
-    "unalias": _colon,
+    "alias": _alias,
+    "unalias": _unalias,
     "module": module,
     "ml": module,
 }

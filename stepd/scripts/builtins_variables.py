@@ -83,8 +83,12 @@ async def _declare_all(
                 await assign(given, state)
             if "r" in wanted.on:
                 variable.readonly = True
-        except (ReadonlyError, CommandError) as error:
-            await state.complain(f"{name}: {error}", streams.stderr)
+        except (BadSubscriptError, ReadonlyError, CommandError) as error:
+            # These are the builtin's own, all others the shell's.
+            if name not in ("declare", "local") or isinstance(error, BadSubscriptError):
+                await state.report(str(error), streams)
+            else:
+                await state.complain(f"{name}: {error}", streams.stderr)
             status = 1
     return status
 
@@ -218,11 +222,16 @@ async def _unset(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     kind = ""
     status = 0
     while arguments and arguments[0] in ("-v", "-f", "--"):
-        kind, arguments = arguments[0][1], arguments[1:]
+        kind, arguments = kind + arguments[0][1], arguments[1:]
+    kind = kind.strip("-")
+    if {*kind} == {*"fv"}:
+        told = "unset: cannot simultaneously unset a function and a variable"
+        await state.complain(told, streams.stderr)
+        return 1
     for argument in arguments:
         name, bracket, rest = argument.partition("[")
         try:
-            if kind == "f" or (kind != "v" and state.variables.find(name) is None):
+            if "f" in kind or ("v" not in kind and state.variables.find(name) is None):
                 state.functions.pop(argument, None)
             elif bracket and rest.removesuffix("]") not in ("@", "*"):
                 state.variables.unset(name, state.key_of(name, rest.removesuffix("]")))
@@ -245,8 +254,9 @@ async def _let(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     for argument in arguments:
         try:
             value = state.calculate(argument)
-        except (ArithmeticMistake, ReadonlyError) as error:
-            await state.complain(f"let: {error}", streams.stderr)
+        except ArithmeticMistake as error:
+            await state.tell(streams)
+            await state.complain(str(error) and f"let: {error}", streams.stderr)
             return 1
     return 0 if value else 1
 

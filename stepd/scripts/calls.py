@@ -13,8 +13,8 @@ from simctl.stepd.scripts.processes import changes_nothing, last_of
 from simctl.stepd.scripts.progress import BOUNDS, ENDING, SKIPPING
 from simctl.stepd.scripts.redirect import RedirectionError, open_files, parts_of
 from simctl.stepd.scripts.state import (
+    BadSubscriptError,
     Call,
-    CommandError,
     Returned,
     ScriptExit,
     SkippedLine,
@@ -43,6 +43,7 @@ class Calls(Compounds):
         state.substituted = -1
         opened = len(state.opened)
         trapped = ERR_TRAP in state.traps
+        streams = state.streams
         self.tested = tested
         try:
             words = await self._arguments(command.words)
@@ -54,14 +55,13 @@ class Calls(Compounds):
             for number, end in state.opened[opened:]:
                 streams = streams.put(number, end)
             status = await self._call(command.assignments, words, streams, tested=tested)
+            await state.tell(streams)
         except RedirectionError as error:
             await state.complain(str(error))
-            status = 1
-        except (CommandError, ReadonlyError) as error:
-            await state.complain(str(error))
+            status = error.status
+        except (BadSubscriptError, ReadonlyError) as error:
+            await state.report(str(error), streams)
             if not command.words:
-                if state.options.get("e") and not tested:
-                    raise ScriptExit(1) from None
                 raise SkippedLine from None
             status = 1
         self._close_substituted(opened)
@@ -89,6 +89,8 @@ class Calls(Compounds):
             raise
         except (*ENDING, *SKIPPING) as error:
             raise RedirectionError(str(error)) from None
+        except ScriptExit as end:
+            raise RedirectionError("", end.status) from None
 
     async def _arguments(self, words: tuple[Word | Assignment, ...]) -> list[str | Declared]:
         """Expand the words of a command."""

@@ -113,7 +113,7 @@ class Compounds(Processes):
         try:
             await self._loop(goes_on, command.body, tested=tested)
         except ReadonlyError as error:
-            await state.complain(str(error))
+            await state.report(str(error))
             await self._end_command(1, tested=tested)
 
     async def _counting_for(self, command: CountingFor, tested: bool) -> None:
@@ -143,8 +143,9 @@ class Compounds(Processes):
         await self._show_text(f"(( {text} ))")
         try:
             return state.calculate(text)
-        except (ArithmeticMistake, ReadonlyError) as error:
-            await state.complain(f"((: {error}")
+        except ArithmeticMistake as error:
+            await state.tell()
+            await state.complain(str(error) and f"((: {error}")
             return None
 
     async def _loop(

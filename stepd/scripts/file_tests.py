@@ -40,7 +40,8 @@ def is_set(name: str, state: ShellState) -> bool:
         return bool(elements)
     try:
         return state.key_of(base, subscript) in (elements or {})
-    except BadSubscriptError:
+    except BadSubscriptError as error:
+        state.untold.append(str(error))
         return False
 
 

@@ -38,7 +38,8 @@ async def judge(test: Test, state: ShellState, show: Show) -> int:
     try:
         return 0 if await _holds(test, state, show) else 1
     except (_NoNumberError, RegularMistake) as error:
-        await state.complain(f"[[: {error}")
+        await state.tell()
+        await state.complain(str(error) and f"[[: {error}")
         return _MISUSED if isinstance(error, RegularMistake) else 1
 
 

@@ -22,6 +22,7 @@ from simctl.stepd.scripts.state import (
     EndingError,
     ExpansionError,
     ShellState,
+    SkippedLine,
 )
 from simctl.stepd.scripts.tree import Parameter, Part, Text
 from simctl.stepd.scripts.variables import Elements
@@ -57,9 +58,9 @@ async def values_of(part: Parameter, state: ShellState) -> Values:
     if part.form == "names":
         found = tuple(name for name in state.variables.names() if name.startswith(part.name))
         return Values(texts=found, kind="all" if part.operator == "@" else "joined")
-    if part.form == "indirect":
-        part = await _pointed(part, state)
-    keyed = await _values(part, state)
+    pointed = await _pointed(part, state) if part.form == "indirect" else part
+    part = pointed or attrs.evolve(part, form="")
+    keyed = await _values(part, state) if pointed else None
     if part.form == "keys":
         texts = tuple(str(key) for key in keyed or {})
         return Values(texts=texts, kind=_kind(part))
@@ -81,14 +82,18 @@ async def values_of(part: Parameter, state: ShellState) -> Values:
     return Values(texts=texts, kind=_kind(part))
 
 
-async def _pointed(part: Parameter, state: ShellState) -> Parameter:
-    """Return the parameter whose name is the value of another."""
-    keyed = await _values(attrs.evolve(part, operator=""), state)
+async def _pointed(part: Parameter, state: ShellState) -> Parameter | None:
+    """Return the parameter whose name is the value of another; None if that has no value."""
+    keyed = await _values(part, state)
+    there = state.variables.find(part.name) or not part.name.isidentifier()
+    if keyed is None and there:
+        return None
     name = next(iter((keyed or {}).values()), "")
     found = _NAME.fullmatch(name)
     if not found:
         what = "invalid indirect expansion" if keyed is None else "invalid variable name"
-        raise ExpansionError(f"{name or part.name}: {what}")
+        await state.report(f"{name or part.name}: {what}")
+        raise SkippedLine
     subscript = (Text(text=found[2], quoted=False),) if found[2] is not None else None
     return attrs.evolve(part, name=found[1] or name, subscript=subscript, form="")
 
@@ -124,9 +129,9 @@ async def _values(part: Parameter, state: ShellState) -> Elements | None:
     try:
         key = state.key_of(part.name, subscript)
     except BadSubscriptError as error:
+        await state.report(str(error))
         if part.form == "length":
-            raise
-        await state.complain(str(error))
+            raise SkippedLine from None
         return None
     text = (elements or {}).get(key)
     return None if text is None else {0: text}
@@ -175,7 +180,9 @@ async def _stood_in(part: Parameter, keyed: Elements | None, state: ShellState) 
         default = "parameter null or not set" if colon else "parameter not set"
         raise EndingError(f"{_shown(part)}: {text or default}")
     if not part.name.isidentifier() or _kind(part) != "one":
-        raise ExpansionError(f"{_shown(part)}: cannot assign in this way")
+        state.status = 1
+        await state.report(f"{_shown(part)}: cannot assign in this way")
+        raise SkippedLine
     key = None
     if part.subscript is not None:
         key = state.key_of(part.name, await state.expand_text(part.subscript, state))

@@ -113,7 +113,8 @@ class Processes(Progress):
                 # All this would be the child's to do, so that it alone ends by it.
                 if not isinstance(error, ScriptExit):
                     await state.complain(str(error))
-                return self.fork((_FAILS,), streams, tested=True)
+                status = error.status if isinstance(error, RedirectionError | ScriptExit) else 1
+                return self.fork((_ending(status),), streams, tested=True)
             finally:
                 state.streams = before
         if isinstance(command, Redirected):
@@ -179,9 +180,7 @@ class Processes(Progress):
             text = (state.look_up(assignment.name) or "") + text
         found = state.variables.find(assignment.name)
         if found is not None and found.readonly:
-            await state.complain(f"{assignment.name}: readonly variable")
-            if state.options.get("e"):
-                raise ScriptExit(1)
+            await state.report(f"{assignment.name}: readonly variable")
             return
         variable = scope.variables[assignment.name] = Variable(exported=True)
         Variables.store(variable, assignment.name, text)
@@ -374,10 +373,8 @@ def _read_alone(part: Substitution) -> ToFile | None:
     return None
 
 
-_FAILS = Simple(
-    line=0,
-    assignments=(),
-    words=(Word(line=0, column=1, parts=(Text(text="false", quoted=False),)),),
-    redirections=(),
-)
-"""What runs in place of a command whose files cannot be opened."""
+def _ending(status: int) -> Command:
+    """Return what runs in place of a command whose files cannot be opened."""
+    parts = [(Text(text=text, quoted=True),) for text in ("exit", str(status))]
+    words = tuple(Word(line=0, column=1, parts=each) for each in parts)
+    return Simple(line=0, assignments=(), words=words, redirections=())

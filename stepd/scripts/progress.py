@@ -20,6 +20,7 @@ from simctl.stepd.scripts.state import (
     EndingError,
     ExpansionError,
     LoopJump,
+    ReportedExit,
     Returned,
     ScriptExit,
     ShellState,
@@ -121,9 +122,8 @@ class Progress:
         except DeadlySignal as end:
             self._deadly = end.signal
             return True, state.status
-        except (RedirectionError, *ENDING, *SKIPPING) as error:
-            if str(error):
-                await state.complain(str(error))
+        except (*BOUNDS, RedirectionError, EndingError, *SKIPPING) as error:
+            await state.complain(str(error))
             # Such an error undoes the redirections around a subshell too, before its EXIT trap.
             for descriptor, stream in state.lost:
                 state.streams = state.streams.put(descriptor, stream)
@@ -143,9 +143,8 @@ class Progress:
             except SKIPPING as error:
                 if state.level:
                     raise
-                if str(error):
-                    await state.complain(str(error))
-                state.status, state.statuses = 1, (1,)
+                await state.complain(str(error))
+                state.status, state.statuses = error.status, (error.status,)
         return state.status
 
     async def run_list(self, commands: tuple[Command, ...], *, tested: bool) -> int:
@@ -166,13 +165,19 @@ class Progress:
             raise ScriptExit(1)
         self._depth += 1
         try:
-            await self.runs[type(command)](self, command, tested)
+            try:
+                await self.runs[type(command)](self, command, tested)
+            except SKIPPING:
+                await self.state.tell()
+                raise
         except DeadlySignal:
             # The trap runs where the signal came: with the streams, names and arguments there.
             if not self._dies_of_own_kill(command):
                 await self.leave(self.state.status)
             self.state.traps.pop(EXIT_TRAP, None)
             raise
+        except ReportedExit as end:
+            raise ScriptExit(await self.leave(end.status)) from None
         finally:
             self._depth -= 1
 
@@ -188,9 +193,9 @@ class Progress:
         Without *trapped* there was no ERR trap when it began, and one that it has set is no matter.
         """
         state = self.state
+        await state.tell()
         state.status = status
         state.statuses = (status,)
-        await state.tell()
         if not status or tested:
             return
         if trapped and ERR_TRAP in state.traps:

@@ -15,7 +15,12 @@ _ALL_BITS = 0o666
 
 
 class RedirectionError(Exception):
-    """Say why a file could not be opened; its command is not run."""
+    """Say why a file could not be opened; its command is not run, and has *status*."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        """Say why; an empty *message* has been said."""
+        super().__init__(message)
+        self.status = status
 
 
 def parts_of(redirection: Redirection) -> tuple[Part, ...]:

@@ -33,6 +33,10 @@ class ScriptExit(Exception):
         self.status = status & 255
 
 
+class ReportedExit(ScriptExit):
+    """Leave the script where it stands, for an error of the shell's own."""
+
+
 class LoopJump(Exception):
     """Leave *levels* loops, and begin the outermost of them *again* or not."""
 
@@ -55,6 +59,8 @@ class Returned(Exception):
 class ExpansionError(Exception):
     """Say why a word has no value; the rest of the line, or the subshell, is skipped."""
 
+    status = 1
+
 
 class EndingError(ExpansionError):
     """Say why the script ends: a value that must be there is not."""
@@ -65,7 +71,12 @@ class BoundError(EndingError):
 
 
 class SkippedLine(Exception):
-    """Skip the rest of the line; what is wrong has been said."""
+    """Skip the rest of the line, with *status*; what is wrong has been said."""
+
+    def __init__(self, status: int = 1) -> None:
+        """Say nothing more."""
+        super().__init__()
+        self.status = status
 
 
 class CommandError(Exception):
@@ -126,12 +137,14 @@ class ShellState:
     loops: int = 0  # how many stand around the present command
     calls: list[Call] = attrs.field(factory=list)
     functions: dict[str, Function] = attrs.field(factory=dict)
+    aliases: dict[str, str] = attrs.field(factory=dict)
     last_child: int = 0  # $!, or 0 before the first
     jobs: list[Job] = attrs.field(factory=list)
     ended: dict[int, int] = attrs.field(factory=dict)  # statuses of children that were waited for
     traps: dict[int, tuple[str, tuple[Command, ...]]] = attrs.field(factory=dict)
     trap_statuses: list[int] = attrs.field(factory=list)  # $? when each trap now running began
     opened: list[tuple[int, PipeEnd]] = attrs.field(factory=list)  # of process substitutions
+    lenient: bool = False  # in an eval and its kin that are tested, so that `set -e` does nothing
     untold: list[str] = attrs.field(factory=list)  # what arithmetic has passed over
     assigned: int = 0
     random: int | None = None
@@ -163,6 +176,7 @@ class ShellState:
             options=dict(self.options),
             calls=list(self.calls),
             functions=dict(self.functions),
+            aliases=dict(self.aliases),
             jobs=[attrs.evolve(job, inherited=True) for job in self.jobs],
             ended=dict(self.ended),
             traps=dict(self.traps),
@@ -174,14 +188,26 @@ class ShellState:
         )
 
     async def complain(self, message: str, stream: Stream | None = None) -> None:
-        """Write an error line, which begins as bash's do."""
+        """Write an error line, which begins as bash's do; an empty *message* has been said."""
         where = self.streams.stderr if stream is None else stream
-        await self.host.write(where, f"{self.name}: line {self.line}: {message}\n")
+        if message:
+            await self.host.write(where, f"{self.name}: line {self.line}: {message}\n")
 
-    async def tell(self) -> None:
-        """Complain of what arithmetic has passed over."""
+    async def report(self, message: str, streams: Redirects | None = None) -> None:
+        """Complain of an error of the shell's own: `set -e` ends it at once, tested or not.
+
+        It leaves with ``$?``, if that is a failure. Errors of builtins and of arithmetic are not
+        of that kind.
+        """
+        await self.complain(message, None if streams is None else streams.stderr)
+        if self.options.get("e") and not self.lenient:
+            self.streams = streams or self.streams
+            raise ReportedExit(self.status or 1)
+
+    async def tell(self, streams: Redirects | None = None) -> None:
+        """Report what arithmetic has passed over."""
         while self.untold:
-            await self.complain(self.untold.pop(0))
+            await self.report(self.untold.pop(0), streams)
 
     # Variables.
 
@@ -234,7 +260,11 @@ class ShellState:
             self.option_place = 0
         before = self._before(variable, key) if append else ""
         if variable.integer:
-            number = self.calculate(text)
+            try:
+                number = self.calculate(text)
+            except ArithmeticMistake as error:
+                error.status = self.status or 1
+                raise
             text = str(wrap(self.calculate(before or "0") + number) if append else number)
         else:
             text = before + text
@@ -286,6 +316,8 @@ class ShellState:
                 value = (self.elements(name) or {}).get(self.key_of(name, subscript))
             except BadSubscriptError:
                 self.untold.append(f"{name}: bad array subscript")
+            except ArithmeticMistake as error:
+                raise ExpansionError(str(error)) from None
         return value or ""
 
     def _store_number(self, name: str, subscript: str | None, value: int) -> None:
@@ -293,8 +325,14 @@ class ShellState:
             key = None if subscript is None else self.key_of(name, subscript)
         except BadSubscriptError as error:
             self.untold.append(str(error))
+        except ArithmeticMistake as error:
+            raise ExpansionError(str(error)) from None
         else:
-            self.assign(name, str(value), key)
+            try:
+                self.assign(name, str(value), key)
+            except ReadonlyError as error:
+                self.untold.append(str(error))
+                raise ArithmeticMistake from None
 
     @property
     def separators(self) -> str:
