@@ -71,11 +71,16 @@ def part_comp(run: Observed) -> Iterator[Finding]:
 def reconfig(run: Observed) -> Iterator[Finding]:
     """Look at what each call was made for."""
     started: set[Any] = set()
+    heeded: set[int] = set()
     for call in run.calls(_RECONFIG):
         request = run.request_of(call)
         group = f"{call.daemon} {call.pid}"
         if request is not None and request.name == "REQUEST_RECONFIGURE":
-            yield KEPT
+            if request.seq in heeded:
+                yield _broken(group, f"{_RECONFIG} ran twice upon one request", request, call)
+            else:
+                heeded.add(request.seq)
+                yield KEPT
         elif call.daemon != "slurmctld" or call.pid in started:
             yield _broken(group, f"{_RECONFIG} ran, and nobody had asked for it", call)
         elif not any(
