@@ -12,7 +12,7 @@ from simctl.reports.text import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import run
 from tests.crashes import BOTH, launches, states, timeline
-from tests.damaged import copied, doubled, dropped, moved, told
+from tests.damaged import changed, copied, doubled, dropped, moved, told, without
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
 
@@ -156,6 +156,38 @@ def test_a_damaged_file_excuses_tasks_of_arrays_that_were_there(
         doubled("switch_p_job_step_complete step=2.0"),
     )
     assert found.get("step-complete-once") == (None if excused else "it was completed twice")
+
+
+@pytest.mark.parametrize(
+    ("at_us", "pid", "excused"), [(500, 1, True), (501, 1, False), (500, 99, False)]
+)
+def test_a_death_excuses_what_slurmctld_did_in_its_last_moment(
+    at_us: int, pid: int, excused: bool
+) -> None:
+    """Rule 49: at 500 us a node leaves COMPLETING, and no message had told it to end anything."""
+    ran = run(
+        timeline("0 sbatch -N1 --wrap true", "20 {crash: slurmctld}", "22 {start: slurmctld}")
+    )
+    found = told(
+        ran,
+        without("REQUEST_TERMINATE_JOB phase=send"),
+        changed('node_state args.from="IDLE|COMPLETING"', pid=pid),
+        changed("exit role=slurmctld rc=9", time_us=at_us),
+    )
+    assert ("node-completing" in found) is not excused
+
+
+def test_a_death_excuses_nothing_that_came_after_it() -> None:
+    """Of the job that slurmctld was at either."""
+    ran = run(
+        timeline(
+            "0 sbatch -N1 --wrap 'srun sleep 60'",
+            "job_state+job=1+args.to=RUNNING {crash: slurmctld}",
+            "30 {start: slurmctld}",
+        )
+    )
+    wrong = {"step-complete-once": "it was completed twice"}
+    assert told(ran, doubled("switch_p_job_step_complete step=1.0")).items() >= wrong.items()
 
 
 def test_a_death_excuses_the_call_that_slurmctld_did_not_come_back_from() -> None:
