@@ -3,12 +3,14 @@
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from simctl.plugins.compiled import build, classes
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError
+from simctl.testing.plugin_check import memory
 from simctl.testing.plugin_check.check import check_plugin
 from tests.compiled_plugins import KEYS, KEYS_18, needs_compiler, sanitizers
 from tests.test_compiled import run
@@ -142,3 +144,29 @@ def test_the_host_does_nothing_undefined(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(build, "STRICT", strict)
     monkeypatch.setattr(classes, "_ZYGOTES", {})
     assert run(tmp_path, KEYS_18, model="modern").read_bytes() == usual
+
+
+@pytest.mark.parametrize(
+    ("used", "grown"),
+    [
+        ([0, 100, 200, 300, *[400] * 8], 0),
+        ([*[0] * 4, *range(0, 64, 8)], 8),
+        ([*[0] * 4, 0, 0, 0, 4096, 4096, 4096, 4096, 4096], 0),
+        ([*[0] * 4, 0, 8, 16, 16, 24, 32, 40, 48], 0),
+        ([*[0] * 4, 0, 8, 32, 40, 48, 56, 64, 72], 8),
+        ([*[0] * 4, *range(64, 0, -8)], 0),
+    ],
+)
+def test_memory_leaks_that_grows_in_every_round(used: list[int], grown: int) -> None:
+    """By the least of them: a table of the plugin's own grows now and then, and first of all."""
+    rounds = iter(used)
+
+    class Kept:
+        heap = 0
+
+    def one(plugin: Any) -> bool:
+        plugin.heap = next(rounds)
+        return True
+
+    assert memory._growth(cast(Any, Kept), one) == grown
+    assert not list(rounds)

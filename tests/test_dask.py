@@ -377,3 +377,41 @@ def _wait_for(holds: Callable[[], bool]) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("it did not come about within a minute")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "travels"),
+    [([4, 4, 4], True), ([1, 1, 1, 1], False), ([12], True), ([13], False), ([6, 7], False)],
+)
+def test_what_travels_is_neither_too_many_files_nor_too_large(
+    sizes: list[int], travels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either is told, with what would do."""
+    monkeypatch.setattr("simctl.runners.bundle.FILES", 3)
+    monkeypatch.setattr("simctl.runners.bundle.BYTES", 12)
+    for number, size in enumerate(sizes):
+        (tmp_path / f"part{number}.py").write_bytes(b"#" * size)
+    if travels:
+        assert len(plugin_files(tmp_path, ["./part0.py:Mine"]).files) == len(sizes)
+        return
+    with pytest.raises(InputError, match="give plugins a folder of their own"):
+        plugin_files(tmp_path, ["./part0.py:Mine"])
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_trials_are_lost_whose_worker_is_killed_twice(
+    times: int, in_order: bool, tmp_path: Path
+) -> None:
+    """Killed once, another makes them, and nothing is missing; the others come in any case."""
+    work = attrs.evolve(work_of(tmp_path, 24, killed_at=8, times=times), in_order=in_order)
+    found: list[int] = []
+    with Pool(work, 2) as pool:
+        results = pool.run(work.chunks, lambda: None)
+        if times < 2:
+            found.extend(each.first for each in results)
+            assert sorted(found) == [0, 8, 16]
+            return
+        with pytest.raises(LostError, match="trials 8 to 15"):
+            found.extend(each.first for each in results)
+    assert sorted(found) == ([0] if in_order else [0, 16])

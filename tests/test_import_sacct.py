@@ -383,3 +383,44 @@ def test_a_replay_prints_measures_with_the_recorded_waits_beside(
     found = json.loads(capsys.readouterr().out)["replay"]
     assert found["recorded"] == {"jobs": 3, "alike": 1, "sooner": 1, "later": 1}
     assert found["jobs"] == 3
+
+
+def test_a_job_ran_that_had_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may have FAILED within its first second; without nodes it failed before it started."""
+    head = "JobID|Submit|Start|End|State|ExitCode|User|NodeList|AllocCPUS"
+    moments = " T10:00:00| T10:00:00"
+    make(
+        rows(
+            f"1| T10:00:00|{moments}|FAILED|1:0|amy|n1|1",
+            f"2| T10:00:00|{moments}|FAILED|1:0|amy|None assigned|1",
+            f"3| T10:00:00|{moments}|COMPLETED|0:0|amy|None assigned|1",
+            "4| T10:00:00| T10:00:00| T10:00:01|FAILED|1:0|amy|None assigned|1",
+            "5| T10:00:00|Unknown| T10:00:00|COMPLETED|0:0|amy||1",
+            head=head,
+        ),
+        tmp_path,
+    )
+    told = capsys.readouterr().err
+    assert re.findall(r"job (\d) is \w+ and never had nodes", told) == ["2", "5"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "option"),
+    [
+        (("00:01:00", "00:10:00"), "--time=10 "),
+        (("00:10:00", "00:01:00"), "--time=10 "),
+        (("UNLIMITED", "00:01:00"), "--time=UNLIMITED "),
+    ],
+)
+def test_an_array_has_the_longest_limit_of_its_tasks(
+    limits: tuple[str, str], option: str, tmp_path: Path
+) -> None:
+    """So that none ends before its time."""
+    head = "JobID|Submit|ElapsedRaw|AllocCPUS|Timelimit|State|ExitCode|User"
+    tasks = [
+        f"7_{number}| T10:00:00|9|1|{limit}|COMPLETED|0:0|amy"
+        for number, limit in enumerate(limits, start=1)
+    ]
+    scenario = make(rows(*tasks, head=head), tmp_path)
+    assert "--array=1-2" in scenario
+    assert option in scenario

@@ -428,6 +428,7 @@ def test_a_job_that_its_exit_code_holds_is_released_and_given_no_priority(
     [
         ("RequeueExit: 5", "exit 4", "FAILED"),
         ("RequeueExit: 5, JobRequeue: 0", "exit 5", "FAILED"),
+        ("RequeueExit: 5", f"{AGAIN}' '--no-requeue", "FAILED"),
         ("RequeueExit: 15", "kill -TERM $$", "FAILED"),
     ],
 )

@@ -213,3 +213,17 @@ def test_sizes_of_all_directives_are_added_in_the_last_pool(first: str, last: st
     }
     asked = read_request((f"pool={first} capacity=3", f"pool={last} capacity=3"), pools)
     assert (asked.pool, asked.size) == (last, 5 + 7)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "size"),
+    [
+        *(("7", 7), ("3K", 3 << 10), ("3kb", 3000), ("3KiB", 3 << 10), ("2M", 2 << 20)),
+        *(("1GiB", 1 << 30), ("1GB", 10**9), ("1g", 1 << 30), ("1T", 1 << 40), ("1PB", 10**15)),
+        *(("3nodes", 3), ("3N", 3), ("3x", 3), ("3ki", 3), ("-3K", 0)),
+    ],
+)
+def test_units_of_a_capacity_count_by_1024_but_with_a_b(capacity: str, size: int) -> None:
+    """However they are written; what is no unit counts as none."""
+    pools = {"pool1": Pool(name="pool1", total=1 << 60, granularity=1)}
+    assert read_request((f"pool=pool1 capacity={capacity}",), pools).size == size

@@ -478,3 +478,21 @@ def test_whatever_befalls_messages_every_job_ends(seed: int) -> None:
     assert not ran.result.stopped_at_limit, text
     completed = [(e.step, arg(e, "switch_job")) for e in ran.all("switch_p_job_step_complete")]
     assert len(completed) == len(set(completed))
+
+
+@pytest.mark.parametrize("drop", ["REQUEST_COMPLETE_PROLOG", "RESPONSE_SLURM_RC"])
+def test_a_prolog_that_is_over_is_reported_until_slurmctld_has_heard(drop: str) -> None:
+    """Else a job would stay CONFIGURING."""
+    fault = f"drop: {drop}, from: {'n1' if drop.startswith('REQ') else 'slurmctld'}, times: 1"
+    when = f'when: "prolog phase=exit node=n1", fault: {{{fault}}}'
+    ran = played(when, SCRIPT, conf="Prolog: /p, PrologFlags: Alloc", model="modern")
+    reports = ran.all("REQUEST_COMPLETE_PROLOG", phase="send", node="n1")
+    assert len(reports) == 2
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_messages_go_wrong_also_once_a_cut_link_has_healed() -> None:
+    """What a fault is to strike it strikes before, meanwhile and after."""
+    for cuts in ((), ("cut: [n1, n2], for: 1s",)):
+        ran = played(*cuts, "drop: MESSAGE_EPILOG_COMPLETE, times: 1, from: n1", SCRIPT)
+        assert len(struck(ran)) == 1

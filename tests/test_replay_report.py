@@ -1,9 +1,14 @@
 """The measures of a replay, by hand on small cases and by their laws on many."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simctl.reports.measures import against
 from simctl.scenario.replay_report import (
     ReplayJob,
     Spread,
@@ -129,3 +134,23 @@ def test_measures_do_not_depend_on_the_order_of_jobs(
 ) -> None:
     """The same jobs in another order give the same report, to the last digit."""
     assert measure(data.draw(st.permutations(jobs)), capacity) == measure(jobs, capacity)
+
+
+@pytest.mark.parametrize(
+    ("late_s", "how"),
+    [
+        (-60.000001, "sooner"),
+        *((late_s, "alike") for late_s in (-60, 0, 60)),
+        (60.000001, "later"),
+    ],
+)
+def test_a_wait_is_as_long_as_recorded_within_a_minute(late_s: float, how: str) -> None:
+    """Each job that started is one of the three; one that has not, or is not recorded, is none."""
+
+    def row(job_id: int, start_us: int) -> Any:
+        return SimpleNamespace(job_id=job_id, array_task_id=-1, submit_us=0, start_us=start_us)
+
+    start_us = 100_000_000 + round(late_s * 1_000_000)
+    rows = [row(1, start_us), row(2, -1), row(3, start_us)]
+    counts = attrs.asdict(against(rows, {"1": 100_000_000, "2": 100_000_000}))
+    assert counts == {"jobs": 1, "alike": 0, "sooner": 0, "later": 0, how: 1}

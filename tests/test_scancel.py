@@ -99,6 +99,7 @@ WAITING = ["119", "121_-1", "125"]
         ("scancel --jobname=waits", ["119"]),
         ("scancel -A proj1 -w n4", ["131"]),
         ("scancel -w n[1-2] -p debug --me", ["130"]),
+        ("scancel -w n[3-4] --me", ["130", "131"]),
         ("scancel -q normal -t R --me", ["130", "131"]),
         ("scancel -q low --me", []),
         ("scancel -R maint --me", []),

@@ -196,6 +196,11 @@ SCRIPTS = {
         echo ${PIPESTATUS[@]}; cat a.log
         ./fails | (sleep 4; cat) & sleep 2; wait $!; echo $?
     """,
+    "new pipes": """
+        { echo early; sleep 5; echo late; } | {
+            read -r l; sleep 2; x=$(echo sub; sleep 1); echo "$l $x"; echo a | cat; cat
+        }
+    """,
     "loop": """
         n=0
         while [ $n -lt 3 ]; do

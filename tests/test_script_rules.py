@@ -225,6 +225,8 @@ RULES = {
     "echo a > f; grep b none f 2>&-; echo $?; grep a none f 2>&-; echo $?": "2\nf:a\n2\n",
     # Lines with fewer fields than uniq skips are alike.
     "printf 'a\\nb\\na b c\\n' | uniq -f 2": "a\na b c\n",
+    # Who writes into a full pipe is woken as its last reader goes, which may have read nothing.
+    "yes | sleep 1; echo ${PIPESTATUS[*]} $SECONDS": "141 0 1\n",
     # The second signal of timeout comes the time of -k after the first.
     "timeout -k 2 3 bash -c 'trap \"\" TERM; sleep 9; sleep 9'; echo $? $SECONDS": "137 5\n",
     # The last of -e and -E counts, seq has the decimals of its start and step, grep -L the status

@@ -7,9 +7,14 @@ from typing import Any, cast
 
 import attrs
 import pytest
+import trio
 
+from simctl.scenario.model import CommandCame
 from simctl.serve import disk
+from simctl.serve.clock import PacedKernel
 from simctl.serve.control import Control
+from simctl.serve.recording import Recorder
+from simctl.serve.standard_input import StandardInput
 from simctl.status import OK, WRONG_INPUT
 
 
@@ -55,3 +60,94 @@ def test_a_file_that_is_too_large_is_not_read_in_part(
     with pytest.raises(OSError, match="File too large") as caught:
         disk.read_file(str(path))
     assert caught.value.errno == errno.EFBIG
+
+
+@pytest.mark.parametrize(
+    ("been", "wanted", "told"),
+    [
+        ([], "", None),
+        (["PENDING", "RUNNING"], "", None),
+        (["RUNNING", "COMPLETED|COMPLETING"], "", None),
+        (["COMPLETED|COMPLETING", "COMPLETED"], "", True),
+        (["RUNNING", "CANCELLED"], "", True),
+        (["RUNNING"], "RUNNING", True),
+        (["RUNNING"], "PENDING|RUNNING", True),
+        (["PENDING"], "RUNNING", None),
+        (["COMPLETED|COMPLETING"], "COMPLETING", True),
+        (["PENDING", "RUNNING", "COMPLETED|COMPLETING"], "RUNNING", None),
+        (["PENDING", "RUNNING", "COMPLETED"], "RUNNING", True),
+        (["PENDING", "CANCELLED"], "RUNNING", False),
+        (["RUNNING", "CANCELLED|REQUEUED"], "COMPLETED", None),
+    ],
+)
+def test_who_waits_for_a_job_is_told_once_nothing_else_can_come(
+    been: list[str], wanted: str, told: bool | None
+) -> None:
+    """A job that is COMPLETING is not over; one that is over and never was so will not be."""
+    control = cast(Any, SimpleNamespace(_been={7: been}))
+    assert Control._job_wait(control, 7, None, wanted)(None) is told
+    assert Control._job_wait(control, 8, None, wanted)(None) is None
+
+
+@pytest.mark.parametrize("now_us", [0, 10**15])
+def test_what_comes_from_outside_has_a_moment_of_its_own(now_us: int) -> None:
+    """Behind the turn that was taken last, however far ahead of the wall clock that was."""
+    kernel = PacedKernel()
+    kernel.now_us = now_us
+    due_us = kernel.inject(lambda _: None)
+    assert due_us == now_us + 1 if now_us else 0 < due_us < 60_000_000
+    assert kernel.inject(lambda _: None) >= due_us
+
+
+def test_a_task_that_reads_slowly_is_waited_for_only_where_much_lies_there() -> None:
+    """The others of its step get more until sixteen pieces wait for it."""
+    asked: list[int] = []
+    source = StandardInput(lambda: asked.append(1))
+    quick, slow = source.open(2), source.open(2)
+
+    async def reads() -> int:
+        for number in range(99):
+            source.go_on()
+            if not source.take(b"piece"):
+                return number
+            assert await quick.read() == b"piece"
+        return -1
+
+    assert trio.run(reads) == len(asked) == 16
+    trio.run(slow.read)
+    assert source.take(b"more")
+    slow.close()
+    trio.run(quick.read)
+    assert source.take(b"")
+    assert not source.take(b"none was asked for")
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"A": "1", "B": "2"}, {}),
+        ({"A": "1"}, {"unset": ["B"]}),
+        ({"A": "1", "B": "3"}, {"env": {"B": "3"}}),
+        ({"A": "1", "C": "4"}, {"env": {"C": "4"}, "unset": ["B"]}),
+    ],
+)
+def test_a_recorded_command_has_what_is_other_than_in_its_users_first(
+    environment: dict[str, str], told: dict[str, Any]
+) -> None:
+    """Variables that have another value, and those that are not there."""
+    recorder = cast(Any, SimpleNamespace(_bases={}))
+
+    def came(command: int, uid: int, env: dict[str, str]) -> dict[str, Any]:
+        return Recorder._came(
+            recorder,
+            CommandCame(
+                command=command, user="u", uid=uid, gid=1, cwd="/", argv=("squeue",), env=env
+            ),
+        )
+
+    first = came(1, 1001, {"A": "1", "B": "2"})
+    assert (first["base"], first["env"]) == (True, {"A": "1", "B": "2"})
+    assert came(2, 1002, {})["base"]
+    again = came(3, 1001, environment)
+    assert again["env_of"] == 1
+    assert {key: again[key] for key in ("env", "unset") if key in again} == told

@@ -7,9 +7,12 @@ import pytest
 
 from simctl.commands.columns.job_states import VALID, is_in, parse_state, state_letters, state_text
 from simctl.commands.columns.jobs import JobRow
+from simctl.commands.squeue.options import read_query
 from simctl.commands.squeue.order import sorted_jobs
+from simctl.commands.squeue.rows import job_rows
 from simctl.wire.arrays import parse_array
 from simctl.wire.info import JobInfo
+from simctl.wire.messages import ResponseJobInfo
 from simctl.wire.past_times import show_moment
 from simctl.wire.states import JobBase, JobFlag, JobState
 from tests.cluster import run
@@ -83,6 +86,7 @@ def test_variables_stand_in_for_options() -> None:
         "SQUEUE_FORMAT='%i %t' squeue -n own; SQUEUE_FORMAT='%i' squeue -h -o %t; "
         "SQUEUE_STATES=PD squeue -h; SQUEUE_SORT=-i SQUEUE_FORMAT=%i squeue -h; "
         "SQUEUE_FORMAT2=jobid:4,state:.9 squeue -h; SQUEUE_USERS=bob SQUEUE_NAMES=x squeue -h; "
+        "SQUEUE_FORMAT2=jobid:4 squeue -h -o %j; SQUEUE_FORMAT=%t squeue -h -O name:6; "
         "SQUEUE_PARTITION=short SQUEUE_ACCOUNT=proj1 SQUEUE_ALL=1 SQUEUE_QOS=x squeue -h"
     )
     cluster = CLUSTER + f'files: {{j.sh: "#!/bin/sh\\n{script}\\n"}}\n'
@@ -91,7 +95,9 @@ def test_variables_stand_in_for_options() -> None:
     )
     ran = run(text, cluster=cluster, model="modern")
     found = ran.world.site.disk.read("out", "/home/alice", host="n1")
-    assert found == "JOBID ST\n1 R\nR\nR\n2\n1\n1     RUNNING\n2     RUNNING\n"
+    assert found == (
+        "JOBID ST\n1 R\nR\nR\n2\n1\n1     RUNNING\n2     RUNNING\nown\nother\nown   \nother \n"
+    )
 
 
 def test_looks_again_as_long_as_anything_happens() -> None:
@@ -401,3 +407,31 @@ def test_a_suspended_jobs_steps_are_suspended() -> None:
     assert (said[2], said[5]) == ("1.0 0:05\n1.batch 0:05\n", "1.0 0:10\n1.batch 0:10\n")
     assert said[3].split() == [f"1{step}|SUSPENDED|00:00:05" for step in ("", ".batch", ".0")]
     assert said[6].split() == [f"1{step}|RUNNING|00:00:10" for step in ("", ".batch", ".0")]
+
+
+@pytest.mark.parametrize(
+    ("option", "shown_jobs"),
+    [
+        ("matlab", [1]),
+        ("ABAQUS", [2, 3]),
+        ("abaqus,matlab", [1, 2, 3]),
+        ("matlab:2", []),
+        ("comsol", []),
+    ],
+)
+def test_jobs_are_chosen_by_the_names_of_licenses(option: str, shown_jobs: list[int]) -> None:
+    """However many of them a job has, beside which others, and whatever their case."""
+    site = run("timeline: []\n", cluster=CLUSTER, model="modern").world.site
+    query = read_query(["-L", option], {}, site.users["alice"], {})
+    jobs = tuple(
+        job_info(
+            job_id=number,
+            partition="debug",
+            priority=1,
+            licenses=names,
+            state=JobState(base=JobBase.RUNNING),
+        )
+        for number, names in enumerate(("matlab:2", "abaqus", "fluent:1,abaqus:3", ""), start=1)
+    )
+    found = job_rows(ResponseJobInfo(now_s=0, jobs=jobs), query, site, {})
+    assert [row.info.job_id for row in found] == shown_jobs

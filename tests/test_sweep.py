@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -485,10 +486,13 @@ def test_two_parts_of_a_table_are_compared_seed_by_seed(
 
 
 def test_a_table_beside_itself_differs_in_nothing(
-    made: Path, capsys: pytest.CaptureFixture[str]
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No difference is told where there is none."""
-    assert main(["compare", str(made / "results.db"), str(made / "results.db")]) == OK
+    """No difference is told where there is none, whatever its folder is called."""
+    odd = tmp_path / "what?#%3f"
+    odd.mkdir()
+    shutil.copy(made / "results.db", odd)
+    assert main(["compare", str(made / "results.db"), str(odd / "results.db")]) == OK
     said = capsys.readouterr().out
     assert said.count("The mean wait is the same in every pair.") == 4
     assert " in B by " not in said
