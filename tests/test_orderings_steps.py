@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from msgspec import UNSET
 
 from simctl.ctld.controller import Controller
 from simctl.ctld.scheduling import schedule
@@ -16,6 +17,7 @@ from tests.damaged import (
     copied,
     doubled,
     dropped,
+    everywhere,
     moved,
     together,
     told,
@@ -58,6 +60,39 @@ _NOT_RELEASED = together(
     dropped("switch_p_job_step_complete step=1.0"),
     dropped("switch_p_free_jobinfo step=1.0 role=slurmctld", -1),
 )
+_NOT_GONE = dropped("MESSAGE_EPILOG_COMPLETE job=1 phase=receive")
+_N1_ENDS, _N2_ENDS = (
+    f'node_state args.node={each} args.from="ALLOCATED|COMPLETING"' for each in ("n1", "n2")
+)
+_N1_STAYS = dropped('node_state args.node=n1 args.from="IDLE|COMPLETING"', -1)
+_LAUNCHED_AGAIN = together(
+    doubled("REQUEST_BATCH_JOB_LAUNCH job=1 phase=send"),
+    doubled("RESPONSE_SLURM_RC job=1 args.answers=REQUEST_BATCH_JOB_LAUNCH phase=send"),
+)
+_REFUSED = changed("RESPONSE_SUBMIT_BATCH_JOB phase=send", job=UNSET)
+_UNASKED = moved(
+    "switch_p_job_step_complete step=1.0",
+    before="REQUEST_STEP_COMPLETE step=1.0 phase=receive node=null",
+)
+
+
+def _registers(node: str, nth: int) -> Damage:
+    """Have a node register after another was told that job 1 is over: n1 is 0, n2 is 1."""
+    return copied(
+        "REQUEST_TERMINATE_JOB job=1 phase=send",
+        nth,
+        name="MESSAGE_NODE_REGISTRATION_STATUS",
+        phase="receive",
+        peer=f"slurmd@{node}",
+        args_node_name=node,
+    )
+
+
+def _unreachable(rpc: str, to: str) -> Damage:
+    """Have a message not arrive."""
+    return copied("job_state job=1", name="unreachable", args_rpc=rpc, args_to=to)
+
+
 _TASK_EXIT = "MESSAGE_TASK_EXIT step=1.0 node=n2 phase=send"
 _UNHEARD = without(
     "RESPONSE_SLURM_RC step=1.0 node=n2 args.answers=MESSAGE_TASK_EXIT phase=receive"
@@ -581,6 +616,307 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "0 checkpoint records were made for it",
     ),
     # What a clause finds, and what it excuses.
+    (
+        "no-frag",
+        "guide",
+        together(
+            moved("job_state job=2 args.to=RUNNING", before="job_state job=1 args.to=COMPLETED"),
+            everywhere("switch_p_no_frag", rc=False),
+        ),
+        _HELD,
+    ),
+    (
+        "no-frag",
+        "guide",
+        together(
+            moved("job_state job=2 args.to=RUNNING", before="job_state job=1 args.to=COMPLETED"),
+            everywhere("switch_p_no_frag", rc=-1),
+        ),
+        "job 2 started while job 1 was completing",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        _NOT_GONE,
+        "it was over before n2 had reported it gone",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        together(_NOT_GONE, copied(_N2_ENDS, args_to="DOWN|COMPLETING")),
+        _HELD,
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        together(_NOT_GONE, copied(_N1_ENDS, args_to="DOWN|COMPLETING")),
+        "it was over before n2 had reported it gone",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        together(_NOT_GONE, _registers("n2", 1)),
+        _HELD,
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        together(_NOT_GONE, _registers("n1", 1)),
+        "it was over before n2 had reported it gone",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        together(_NOT_GONE, _registers("n2", 0)),
+        "it was over before n2 had reported it gone",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        together(
+            _NOT_GONE, changed("node_state args.node=n2 args.to=IDLE", args_to="IDLE|COMPLETING")
+        ),
+        _HELD,
+    ),
+    (
+        "job-states",
+        "guide modern",
+        together(
+            dropped('job_state job=1 args.from="COMPLETED|COMPLETING"'),
+            changed("job_state job=1 args.from=RUNNING", args_to="COMPLETED"),
+        ),
+        "no job goes from RUNNING to COMPLETED",
+    ),
+    (
+        "job-states",
+        "guide modern",
+        together(
+            dropped("job_state job=1 state=PENDING"),
+            changed("job_state job=1 args.to=RUNNING", args_from=None),
+        ),
+        "it began as RUNNING",
+    ),
+    (
+        "node-completing",
+        "guide modern",
+        without("REQUEST_TERMINATE_JOB job=1 phase=send"),
+        "it was told to end no job",
+    ),
+    (
+        "node-completing",
+        "guide modern",
+        together(without("REQUEST_TERMINATE_JOB job=2 phase=send"), _N1_STAYS),
+        "it was told to end no job",
+    ),
+    (
+        "node-completing",
+        "guide modern",
+        _N1_STAYS,
+        _HELD,
+    ),
+    (
+        "node-completing",
+        "guide modern",
+        together(_NOT_GONE, copied(_N2_ENDS, args_to="DOWN|COMPLETING")),
+        _HELD,
+    ),
+    (
+        "node-completing",
+        "guide modern",
+        together(_NOT_GONE, _registers("n2", 1)),
+        _HELD,
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        moved("switch_p_build_jobinfo step=1.1", after="job_state job=1 args.from=RUNNING"),
+        "switch_p_build_jobinfo while it was COMPLETED|COMPLETING",
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        changed("job_state job=1 args.to=RUNNING", args_to="RUNNING|STOPPED"),
+        _HELD,
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        changed("job_state job=1 args.to=RUNNING", args_to="SUSPENDED"),
+        "0 starts, and its script was launched 1 times",
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        _LAUNCHED_AGAIN,
+        "1 starts, and its script was launched 2 times",
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        doubled("REQUEST_BATCH_JOB_LAUNCH job=1 phase=send"),
+        _HELD,
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        together(_LAUNCHED_AGAIN, _unreachable("RESPONSE_SLURM_RC", "slurmctld")),
+        _HELD,
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        together(_LAUNCHED_AGAIN, _unreachable("REQUEST_PING", "slurmctld")),
+        "1 starts, and its script was launched 2 times",
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        together(_LAUNCHED_AGAIN, _unreachable("RESPONSE_SLURM_RC", "srun")),
+        "1 starts, and its script was launched 2 times",
+    ),
+    (
+        "submission",
+        "guide modern",
+        doubled("slurm_ckpt_alloc_job job=1"),
+        "2 checkpoint records were made for it",
+    ),
+    (
+        "submission",
+        "guide modern",
+        _REFUSED,
+        "it was refused, and kept its record",
+    ),
+    (
+        "submission",
+        "guide modern",
+        together(_REFUSED, copied("slurm_ckpt_alloc_job job=1", name="slurm_ckpt_free_job")),
+        _HELD,
+    ),
+    (
+        "submission",
+        "guide modern",
+        copied("slurm_ckpt_alloc_job job=1", name="bb_p_job_validate"),
+        "it went: slurm_ckpt_alloc_job, bb_p_job_validate",
+    ),
+    (
+        "submission",
+        "guide modern",
+        copied("slurm_ckpt_alloc_job job=1", name="bb_p_job_validate2"),
+        _HELD,
+    ),
+    (
+        "step-creation",
+        "guide modern",
+        dropped("switch_p_alloc_jobinfo step=1.0 role=slurmctld"),
+        "its credential was built and never allocated",
+    ),
+    (
+        "step-creation",
+        "guide modern",
+        changed("switch_p_alloc_jobinfo step=1.0 role=slurmctld", pid=99),
+        "its credential was built and never allocated",
+    ),
+    (
+        "step-creation",
+        "guide modern",
+        changed("REQUEST_JOB_STEP_CREATE phase=receive", name="REQUEST_PING"),
+        "nobody asked for it",
+    ),
+    (
+        "step-creation",
+        "guide",
+        changed("switch_p_pack_jobinfo step=1.0 role=slurmctld", args_switch_job="#1"),
+        "switch_p_pack_jobinfo was called with #1, and the copy is #2",
+    ),
+    (
+        "step-creation",
+        "guide",
+        changed("switch_p_free_jobinfo step=1.0 role=slurmctld", args_switch_job="#1"),
+        "switch_p_free_jobinfo was called with #1, and the copy is #2",
+    ),
+    (
+        "step-creation",
+        "guide",
+        together(
+            changed("switch_p_pack_jobinfo step=1.0 role=slurmctld", args_switch_job="#1"),
+            changed("switch_p_copy_jobinfo step=1.0", rc=-1),
+        ),
+        _HELD,
+    ),
+    (
+        "step-creation",
+        "guide",
+        dropped("slurm_ckpt_alloc_job step=1.0"),
+        "after switch_p_build_jobinfo came switch_p_copy_jobinfo, not slurm_ckpt_alloc_job",
+    ),
+    (
+        "step-creation",
+        "modern",
+        dropped("slurm_ckpt_alloc_job step=1.0"),
+        "after switch_p_build_jobinfo came switch_p_pack_jobinfo, not slurm_ckpt_alloc_job",
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        _NOT_RELEASED,
+        "it is over, and job_step_complete was never called",
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        together(_NOT_RELEASED, copied("step_state step=1.0", name="incomplete_state")),
+        _HELD,
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        together(_NOT_RELEASED, copied("step_state step=1.1", name="incomplete_state")),
+        "it is over, and job_step_complete was never called",
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        changed("switch_p_job_step_complete step=1.0", args_switch_job="#99"),
+        "after its completion its credential was not released",
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        doubled("switch_p_free_jobinfo step=1.0 role=slurmctld", -1),
+        "its credential was released without completion",
+    ),
+    (
+        "step-complete-has-a-cause",
+        "guide modern",
+        changed("REQUEST_STEP_COMPLETE step=1.0 phase=receive role=slurmctld", step="1.1"),
+        "it was completed upon a report of step 1.1",
+    ),
+    (
+        "step-complete-has-a-cause",
+        "guide modern",
+        together(_UNASKED, changed(_BUILT, rc=-1)),
+        _HELD,
+    ),
+    (
+        "step-complete-has-a-cause",
+        "guide modern",
+        together(
+            _UNASKED, changed("job_state job=1 args.to=RUNNING", args_to="RUNNING|COMPLETING")
+        ),
+        _HELD,
+    ),
+    (
+        "step-complete-arguments",
+        "guide modern",
+        changed("switch_p_job_step_complete step=1.0", args_switch_job="#99"),
+        "completed: #99 for n[1-2]",
+    ),
+    (
+        "step-complete-arguments",
+        "guide modern",
+        changed("switch_p_job_step_complete step=1.0", args_switch_job="#99", pid=99),
+        _HELD,
+    ),
     (
         "credentials-balance",
         "guide modern",
