@@ -5,11 +5,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from simctl.orderings.checking import declared
 from simctl.stepd.outcome import own_last, patience_us
 from tests.cluster import Ran, run
-from tests.damaged import Damage, changed, dropped, moved, told
+from tests.damaged import Damage, changed, dropped, everywhere, moved, together, told, without
 from tests.moments import BOTH, THREE_NODES, ran_with, timeline
 
 MILLISECOND = 1000
@@ -297,6 +298,16 @@ _BUSY = timeline(
 
 _OF_N1 = "step=1.0 node=n1"
 _REPORT = "REQUEST_STEP_COMPLETE step=2.0 node=n1 role=manager"
+_HELD = "the rule was kept"
+_NEVER_THERE = without(
+    f"init {_OF_N1} role=manager", f"switch_p_slurmd_step_init {_OF_N1} role=manager"
+)
+_N1_BEFORE = moved(
+    "node_state args.node=n1 args.from=IDLE|COMPLETING", before="job_state job=1 args.to=COMPLETED"
+)
+_REST_LAST = moved(
+    "job_state job=3 args.to=CANCELLED", after="job_state job=4 args.to=CANCELLED|COMPLETING"
+)
 _CASES: list[tuple[str, str, Damage, str]] = [
     (
         "launch-answered-once-handed-over",
@@ -343,10 +354,7 @@ _CASES: list[tuple[str, str, Damage, str]] = [
     (
         "job-over-before-its-last-node",
         "guide modern",
-        moved(
-            "node_state args.node=n1 args.from=IDLE|COMPLETING",
-            before="job_state job=1 args.to=COMPLETED",
-        ),
+        _N1_BEFORE,
         "n1 was free of it before job_state",
     ),
     (
@@ -361,11 +369,59 @@ _CASES: list[tuple[str, str, Damage, str]] = [
     (
         "array-cancelled-from-its-rest",
         "guide modern",
-        moved(
-            "job_state job=3 args.to=CANCELLED",
-            after="job_state job=4 args.to=CANCELLED|COMPLETING",
-        ),
+        _REST_LAST,
         "a task was ended before those that wait",
+    ),
+    (
+        "launch-answered-once-handed-over",
+        "modern",
+        _NEVER_THERE,
+        "RESPONSE_SLURM_RC came before it was there",
+    ),
+    (
+        "launch-answered-once-handed-over",
+        "modern",
+        together(_NEVER_THERE, changed(f"exit {_OF_N1} role=manager", rc=9)),
+        _HELD,
+    ),
+    (
+        "job-over-before-its-last-node",
+        "guide modern",
+        moved(
+            "switch_p_job_step_complete step=2.0",
+            after="node_state args.node=n3 args.from=IDLE|COMPLETING",
+        ),
+        "n3 was free of it before switch_p_job_step_complete",
+    ),
+    *(
+        (
+            "job-over-before-its-last-node",
+            "guide modern",
+            together(_N1_BEFORE, excuse),
+            _HELD,
+        )
+        for excuse in (
+            everywhere("MESSAGE_EPILOG_COMPLETE phase=receive", name="REQUEST_PING"),
+            changed("job_state job=1 args.to=COMPLETED", job=9),
+            changed("node_state args.node=n1 args.from=IDLE|COMPLETING", args_from="IDLE"),
+            changed("node_state args.node=n1 args.from=IDLE|COMPLETING", args_to="IDLE|COMPLETING"),
+            changed("job_state job=1 args.to=COMPLETED", args_to="FAILED|COMPLETING"),
+            changed("job_state job=1 args.to=COMPLETED", args_from="RUNNING"),
+        )
+    ),
+    *(
+        (
+            "array-cancelled-from-its-rest",
+            "guide modern",
+            together(_REST_LAST, excuse),
+            _HELD,
+        )
+        for excuse in (
+            changed("REQUEST_KILL_JOB phase=receive", 1, name="REQUEST_JOB_REQUEUE"),
+            changed("job_state job=4 args.to=CANCELLED|COMPLETING", args_to="FAILED|COMPLETING"),
+            changed("job_state job=4 args.to=CANCELLED|COMPLETING", array_job=UNSET),
+            changed("job_state job=4 args.to=CANCELLED|COMPLETING", cause=UNSET),
+        )
     ),
 ]
 
@@ -395,7 +451,7 @@ def test_a_damaged_run_breaks_its_rule(
     busy: Callable[[str], Ran], rule: str, model: str, damage: Damage, what: str
 ) -> None:
     """The rule is named, and says what is wrong; the run itself keeps it."""
-    assert what in told(busy(model), damage).get(rule, "the rule was kept")
+    assert what in told(busy(model), damage).get(rule, _HELD)
 
 
 def test_every_rule_about_words_that_are_waited_for_can_fail() -> None:
