@@ -36,7 +36,11 @@ def main() -> int:
         print(f"simctl: warning: {problem}", file=sys.stderr)
     if callable(signal.getsignal(signal.SIGINT)):
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return run()
+    status = run()
+    guard = sys.modules.get("simctl.plugins.guard")
+    if guard is not None:
+        guard.run_exit_functions()
+    return status
 
 
 def foreign(error: ImportError) -> str:

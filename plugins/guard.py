@@ -5,9 +5,15 @@ Python asks first (forks, threads that outlive the run), bounded (time to load, 
 afterwards, undone and told (names of modules, standard output). Nothing of it is paid for by calls.
 """
 
+import atexit
 import builtins
+import contextlib
+import functools
+import heapq
 import io
+import json
 import os
+import re
 import signal
 import sys
 import threading  # noqa: TID251 - to know the main thread, and the threads that plugins make
@@ -17,11 +23,13 @@ from contextlib import contextmanager, suppress
 from types import CodeType, FrameType
 from typing import Any, Final, NoReturn, Self
 
+import msgspec
 import trio
 
 from simctl.api.surroundings import WatchdogError, told_failure
 from simctl.files import size
 from simctl.limits import LOAD_S, PLUGIN_BYTES
+from simctl.outputs import drop_all
 
 
 class PluginError(ValueError):
@@ -178,8 +186,15 @@ _REAL_START: Final = threading.Thread.start
 
 # What is undone.
 
-_MODULES: Final = (builtins, os, time, trio, vars(trio)["lowlevel"])
+_MODULES: Final = (
+    *(builtins, os, time, trio, vars(trio)["lowlevel"]),
+    *(contextlib, functools, heapq, json, msgspec, msgspec.json, re, signal),
+)
 """Modules that the emulator stands on: a name replaced there breaks it anywhere."""
+
+
+_TOLD: Final = 5
+"""How many names of a module are told."""
 
 
 class Standing:
@@ -197,23 +212,31 @@ class Standing:
         self._streams: tuple[tuple[str, int, Any], ...] = ()
         self._kept: dict[int, int] = {}
         self._limit: tuple[int, int] | None = None
+        self._unraisable: Any = None
+        self._folder = ""
+        self._umask = 0
 
     def __enter__(self) -> Self:
         """Take everything down, and bound the memory."""
         _give(_exit, _abort, _raise_signal, _start)
         self._names = [(module.__name__, vars(module), dict(vars(module))) for module in _MODULES]
+        self._names.append(("sys.modules", sys.modules, _own_modules()))
         self._streams = (("stdout", 1, sys.stdout), ("stderr", 2, sys.stderr))
         for number in (1, 2):
             with suppress(OSError):
                 self._kept[number] = os.dup(number)
         self._limit = _bound_memory() if self.bounded else None
+        self._unraisable, sys.unraisablehook = sys.unraisablehook, _tell_ignored
+        self._folder, self._umask = _folder(), _umask()
         return self
 
     def __exit__(self, *exc: object) -> None:
         """Restore everything."""
         self.restore_names()
+        sys.unraisablehook = self._unraisable
         _give(_REAL_EXIT, _REAL_ABORT, _REAL_RAISE, _REAL_START)
         self._restore_files()
+        self._restore_folder()
         for name, number, stream in self._streams:
             self._restore_stream(name, number, stream)
         if self._limit is not None:
@@ -226,7 +249,9 @@ class Standing:
                 continue
             changed = [key for key in before if key not in there or there[key] is not before[key]]
             there.update(before)
-            self.harms += [f"{name}.{key} was replaced" for key in changed]
+            self.harms += [f"{name}.{key} was replaced" for key in changed[:_TOLD]]
+            if len(changed) > _TOLD:
+                self.harms.append(f"so were {len(changed) - _TOLD} more of {name}")
 
     def _restore_files(self) -> None:
         for number, kept in self._kept.items():
@@ -234,11 +259,22 @@ class Standing:
                 same = os.path.sameopenfile(number, kept)
             except OSError:
                 same = False
-            if not same:
-                os.dup2(kept, number)
-                self.harms.append(f"file descriptor {number} was closed or replaced")
-            os.close(kept)
+            with suppress(OSError):  # it may be closed as well
+                if not same:
+                    self.harms.append(f"file descriptor {number} was closed or replaced")
+                    os.dup2(kept, number)
+                os.close(kept)
         self._kept = {}
+
+    def _restore_folder(self) -> None:
+        """Have the outputs of the run lie where they were asked for, and be readable there."""
+        if _folder() != self._folder:
+            with suppress(OSError):
+                os.chdir(self._folder)
+                self.harms.append("the working directory was changed")
+        if _umask() != self._umask:
+            os.umask(self._umask)
+            self.harms.append("the umask was changed")
 
     def _restore_stream(self, name: str, number: int, stream: Any) -> None:
         if getattr(sys, name) is not stream:
@@ -248,6 +284,30 @@ class Standing:
             anew = open(number, "w", encoding=stream.encoding, closefd=False)  # noqa: SIM115
             setattr(sys, name, anew)
             self.harms.append(f"sys.{name} was closed")
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - it may be no longer there
+    except OSError:
+        return ""
+
+
+def _umask() -> int:
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
+
+
+def _tell_ignored(ignored: Any) -> None:
+    """Say in a line what nobody could catch, such as what `__del__` of a plugin's object raised."""
+    sys.stderr.write(f"simctl: warning: ignored: {told_failure(ignored.exc_value)}\n")
+
+
+def _own_modules() -> dict[str, Any]:
+    """Return the modules of Python and of simctl; what others import comes and goes."""
+    own = sys.stdlib_module_names | {"simctl", "trio", "msgspec"}
+    return {key: each for key, each in sys.modules.items() if key.partition(".")[0] in own}
 
 
 def _give(
@@ -371,13 +431,21 @@ def _timed(what: str) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
+def run_exit_functions() -> None:
+    """Run what is left for the end of Python (`atexit`), as long as a plugin may take to load."""
+    with Standing(bounded=False), _timed("what plugins have left for the end"):
+        getattr(atexit, "_run_exitfuncs")()  # noqa: B009 - no name of Python's own is public
+
+
 TICK_S: Final = 0.5
 IGNORED_AT_MOST: Final = 5
 
 
 def give_up(what: str) -> NoReturn:
     """Leave: a plugin's code catches everything, and nothing but the process's end stops it."""
-    os.write(2, f"simctl: {what} and catches what would stop it; giving up\n".encode())
+    with suppress(OSError):
+        os.write(2, f"simctl: {what} and catches what would stop it; giving up\n".encode())
+    drop_all()
     _REAL_EXIT(2)
 
 
@@ -397,4 +465,5 @@ __all__ = [
     "entry_of",
     "give_up",
     "loading",
+    "run_exit_functions",
 ]

@@ -37,6 +37,7 @@ class Watchdog:
         self._ignored = 0
         self._previous: Any = None
         self._armed = False
+        self._paused = False
         self._at_ctrl_c: Any = None
         self._interrupted = False
 
@@ -48,7 +49,7 @@ class Watchdog:
             and threading.current_thread() is threading.main_thread()
             and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         ):
-            self._previous = signal.signal(signal.SIGALRM, self._look)
+            self._previous = signal.signal(signal.SIGALRM, self._tick)
             self._armed = True
             self._listen()
             self._set_timer()
@@ -66,6 +67,7 @@ class Watchdog:
 
     def pause(self) -> None:
         """Watch nothing for a while, such as while a person is asked what to do."""
+        self._paused = True
         if self._armed:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -77,6 +79,7 @@ class Watchdog:
         """Watch again, as from the beginning; a fork of this process has no timer before."""
         self._entry = None
         self._interrupted = False
+        self._paused = False
         self._set_timer()
 
     def interrupt(self) -> None:
@@ -88,18 +91,24 @@ class Watchdog:
 
         What runs by then may as well be simctl's own part of a call, which is over at once.
         """
-        self._interrupted = True
+        self._interrupted, self._paused = True, False
         self._entry, self._turns = entry_of(frame), self._kernel.turns
         self._since_s = time.monotonic()
         self._ignored = 0
         self._set_timer()
 
     def _set_timer(self) -> None:
-        if self._armed:
-            tick_s = min(TICK_S, self._limit_s / 2)
-            signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
+        """Look once more, a tick from now: a look at millions of frames takes longer than that."""
+        if self._armed and not self._paused:
+            signal.setitimer(signal.ITIMER_REAL, min(TICK_S, self._limit_s / 2))
 
-    def _look(self, _: int, frame: FrameType | None) -> None:
+    def _tick(self, _: int, frame: FrameType | None) -> None:
+        try:
+            self._look(frame)
+        finally:
+            self._set_timer()
+
+    def _look(self, frame: FrameType | None) -> None:
         """Raise in a plugin's code if it is where it was, in the same turn, for too long."""
         if self._standing is not None:
             self._standing.restore_names()

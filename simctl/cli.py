@@ -149,7 +149,6 @@ def _add_outcome(run: Any) -> None:
     run.add_argument(
         "--state-dir",
         metavar="DIR",
-        default="",
         help="slurmctld's state files lie in this folder; what it holds is restored",
     )
     run.add_argument(
@@ -416,6 +415,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_command(words: Sequence[str]) -> int:
     parser = make_parser()
     for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            # A name of a file may be any bytes; traces, pages and scenarios that tell it may not.
+            raise InputError(f"{word}: no text in UTF-8; give what has this name another") from None
         option, _, value = word.partition("=")
         if value == "--" and option.startswith("--"):
             parser.error(f"argument {option}: expected a value, got --")  # argparse drops it

@@ -42,7 +42,7 @@ def noting() -> Iterator[dict[Path, None]]:
     try:
         yield found
     finally:
-        _NOTED.remove(found)
+        _NOTED.pop()
 
 
 def size(count: int) -> str:

@@ -84,8 +84,12 @@ def place_of(path: str | Path, kind: Kind, *, force: bool = False) -> Path | Non
     return Path(os.path.realpath(path))
 
 
+_under_way: Final[dict[Path, None]] = {}
+"""Files that have not got their names yet."""
+
+
 def beside(place: Path) -> Path:
-    """Make the file that becomes *place*, and return its name.
+    """Make the file that becomes *place*, and return its name; `named` or `dropped` comes next.
 
     Raises:
         OSError: It cannot be made.
@@ -99,8 +103,32 @@ def beside(place: Path) -> Path:
             continue
         if place.exists():
             part.chmod(stat.S_IMODE(place.stat().st_mode))
+        _under_way[part] = None
         return part
     raise AssertionError  # pragma: no cover - counting does not end
+
+
+def named(part: Path, place: Path) -> None:
+    """Give a file its name: it is whole.
+
+    Raises:
+        OSError: It cannot have that name.
+    """
+    part.replace(place)
+    _under_way.pop(part, None)
+
+
+def dropped(part: Path) -> None:
+    """Take away a file that does not become whole."""
+    part.unlink(missing_ok=True)
+    _under_way.pop(part, None)
+
+
+def drop_all() -> None:
+    """Take away what this process has under way, which ends here and now."""
+    for part in _under_way:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 class Output:
@@ -130,7 +158,7 @@ class Output:
         self.stream.close()
         self._raw.close()
         if self._part is not None and self._place is not None:
-            self._part.replace(self._place)
+            named(self._part, self._place)
             self._part = None
 
     def __enter__(self) -> Self:
@@ -140,7 +168,7 @@ class Output:
     def __exit__(self, *exc: object) -> None:
         """Take away what was not kept."""
         if self._part is not None:
-            self._part.unlink(missing_ok=True)
+            dropped(self._part)
         for each in (self.stream, self._raw):
             # What could not be written is told where it was, and goes with the file.
             with suppress(OSError):

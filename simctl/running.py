@@ -157,8 +157,10 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
     Raises:
         InputError: The options or the plugins are wrong.
     """
+    if getattr(options, "state_dir", None) == "":
+        raise InputError("--state-dir: name a folder")
     try:
-        until_us = parse_duration_us(options.until) if options.until else None
+        until_us = None if options.until is None else parse_duration_us(options.until)
         with redirect_stdout(sys.stderr):
             return World(
                 scenario,
@@ -169,7 +171,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
                 most_turns=most_turns(options),
                 watchdog_s=0 if _stops_for_gdb(options) else options.watchdog,
                 orderings=not options.no_orderings,
-                state_dir=getattr(options, "state_dir", ""),
+                state_dir=getattr(options, "state_dir", None) or "",
                 values=getattr(options, "values", False),
             )
     except DurationError as error:

@@ -5,6 +5,7 @@ The files are read once, before the run begins; every change of one is written t
 
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -17,6 +18,8 @@ from simctl.limits import STATE_BYTES, STATE_FILES
 from simctl.wire.state_files import FILES, NO_HEADER, read_file
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_HOLDER: Final = re.compile(r"[0-9]{0,19}\n?")
+_LONGEST_HOLDER: Final = 21
 _OWN_MODE: Final = 0o600
 
 
@@ -44,7 +47,9 @@ class StateFolder:
             return None
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / ".lock").open("a+", encoding="ascii", errors="replace")
+            file = self._lock_file()
+        except FileExistsError as error:
+            raise StateFolderError(f"{self.path} is there, and is no folder") from error
         except OSError as error:
             where = error.filename or self.path
             raise StateFolderError(f"{where}: {error.strerror or error}") from error
@@ -59,10 +64,30 @@ class StateFolder:
                 "wait for its end, or name another folder"
             ) from error
         with suppress(OSError):
-            file.truncate(0)
+            file.seek(0)
+            file.truncate()
             file.write(f"{os.getpid()}\n")  # noqa: TID251 - a real process has a real folder
             file.flush()
         return file
+
+    def _lock_file(self) -> IO[str]:
+        """Open the file of the lock; what another has put there in its place is left alone.
+
+        Raises:
+            OSError: It cannot be opened.
+            StateFolderError: It is no lock of simctl's.
+        """
+        path = self.path / ".lock"
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        number = os.open(path, flags, 0o666)
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            file = os.fdopen(number, "r+", encoding="ascii", errors="replace")
+            if _HOLDER.fullmatch(file.read(_LONGEST_HOLDER)):
+                return file
+            file.close()
+        else:
+            os.close(number)
+        raise StateFolderError(f"{path} is no lock of simctl's; name another folder")
 
     def load(self, disk: Disk, host: str, location: str, uid: int) -> str:
         """Put the folder's files where slurmctld looks for them; return the name of this run.
@@ -120,6 +145,9 @@ class StateFolder:
             where.unlink(missing_ok=True)
             return
         beside = self.path / f".{name}.tmp"
-        beside.write_bytes(data)
+        # A link of that name would lead out of the folder.
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:
+            file.write(data)
         beside.chmod(_OWN_MODE)
         beside.replace(where)

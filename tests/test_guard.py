@@ -110,6 +110,13 @@ def test_a_cancelled_that_is_raised_after_a_wait_fails_the_call(
         ("builtins.oct = None", "builtins.oct was replaced"),
         ("del builtins.hex", "builtins.hex was replaced"),
         ("time.gmtime = None", "time.gmtime was replaced"),
+        ("__import__('json').dumps = None", "json.dumps was replaced"),
+        ("__import__('re').compile = None", "re.compile was replaced"),
+        ("del sys.modules['json']", "sys.modules.json was replaced"),
+        ("vars(os).update(dict.fromkeys(list(vars(os))[20:29]))", "so were 4 more of os"),
+        ("os.chdir('/')", "the working directory was changed"),
+        ("d = os.path.abspath('gone'); os.mkdir(d); os.chdir(d); os.rmdir(d)", "the working dir"),
+        ("os.umask(0o777)", "the umask was changed"),
         ("sys.stdout = None", "sys.stdout was replaced"),
         (
             "trio.lowlevel.current_task().parent_nursery.cancel_scope.cancel()",
@@ -170,6 +177,54 @@ def test_a_module_that_takes_too_long_to_load_is_stopped(
     monkeypatch.setattr(guard, "LOAD_S", 0.2)
     text = told(capsys, made(tmp_path, top=top), WRONG_INPUT)
     assert "WatchdogError: still ran after 0.2 s of wall time, and was stopped" in text
+
+
+ENDLESS = """\
+while True:
+            try: time.sleep(60)
+            except BaseException: pass
+"""
+DEEP = """\
+sys.setrecursionlimit(2 * 10**6)
+        def deeper(more):
+            if more: return deeper(more - 1)
+            while True: pass
+        deeper(10**6)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (ENDLESS, WRONG_INPUT, "loops without end and catches what would stop it; giving up"),
+        # A million frames: a look at them takes longer than the time to the next one.
+        (DEEP, OK, "WatchdogError: still ran after 1 s"),
+        ("import atexit; atexit.register(time.sleep, 60)", OK, "WatchdogError: still ran after"),
+        ("class D:\n            __del__ = lambda _: 1 / 0\n        D()", OK, "ZeroDivisionError"),
+    ],
+)
+def test_what_a_plugin_leaves_or_catches_holds_no_command(
+    tmp_path: Path, body: str, status: int, said: str
+) -> None:
+    """The command ends, tells it in a line, and leaves no half of an output."""
+    path = made(tmp_path, body=body)
+    command = ("run", "--quiet", "--watchdog", "1", "--trace", "t.jsonl", path.name)
+    code = (
+        "import sys, slurm_simctl, simctl.plugins.guard as guard\n"
+        f"guard.LOAD_S = 3; sys.argv[1:] = {command!r}; sys.exit(slurm_simctl.main())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == status, ran.stderr
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_what_a_plugin_closes_or_eats_is_told(tmp_path: Path) -> None:

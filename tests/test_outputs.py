@@ -93,6 +93,28 @@ def test_force_writes_over_what_is_there(option: str, scenario: Path) -> None:
     assert not target.read_bytes().startswith(b"mine")
 
 
+def test_a_link_that_leads_to_itself_stays(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is nobody's file, and nothing takes its place."""
+    link = scenario.parent / "link"
+    link.symlink_to(link)
+    for option in ("--trace", "--db", "--junit"):
+        assert cli.main(words_for(option, scenario, str(link))) == cli.WRONG_INPUT
+        assert "symbolic links" in capsys.readouterr().err
+        assert link.is_symlink()
+
+
+def test_a_word_that_is_no_utf_8_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a file's name may be: traces, pages and finds that tell it are UTF-8."""
+    for words in (["check", "\udcff.yaml"], ["trace", "show", "t", "\udcff"]):
+        assert cli.main(words) == cli.WRONG_INPUT
+        assert "\\udcff" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_file_is_not_trace_and_database(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 import trio
 import trio.testing
 
+from simctl.cli import main
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.scenario.model import TaskEnded
@@ -22,6 +23,7 @@ from simctl.serve.frames import frame
 from simctl.serve.log import TraceLog
 from simctl.serve.recording import Recorder
 from simctl.serve.session import Session
+from simctl.status import WRONG_INPUT
 from simctl.testing.served import CLUSTER, Served
 from simctl.world import World
 from tests.serving import LONG_S, alive, server_of, submit, until
@@ -326,6 +328,24 @@ def test_a_trace_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="left alone"):
         TraceLog(tmp_path / "trace.jsonl", World(read_scenario(CLUSTER, file="x")), print)
     assert (tmp_path / "trace.jsonl").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("place", ["client.py", "bin/sbatch", "spool/7/script", "socket"])
+def test_a_folder_in_which_another_has_such_a_file_is_left_alone(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a home with commands of its own: neither written over, nor taken away at the end."""
+    folder = tmp_path / "home"
+    mine = folder / place
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine\n")
+    folder.chmod(0o700)
+    (tmp_path / "c.yaml").write_text(CLUSTER)
+    words = ["serve", str(tmp_path / "c.yaml"), "--dir", str(folder)]
+    assert main(words) == WRONG_INPUT
+    assert "it is left alone: name another --dir" in capsys.readouterr().err
+    assert mine.read_text() == "mine\n"
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 # As root.

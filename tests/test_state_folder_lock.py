@@ -51,6 +51,55 @@ def test_a_folder_of_something_else_is_refused(
     assert (folder / "job_state").read_bytes() == b"garbage\n"
 
 
+@pytest.mark.parametrize("there", ["a link", "notes", "a pipe"])
+def test_a_lock_that_is_none_of_ours_is_left_alone(
+    there: str, tmp_path: Path, scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder may come from anybody: a link in it does not lead a run to another file."""
+    mine = tmp_path / "mine"
+    mine.write_text("mine\n")
+    lock = tmp_path / "state/.lock"
+    lock.parent.mkdir()
+    if there == "a link":
+        lock.symlink_to(mine)
+    elif there == "a pipe":
+        os.mkfifo(lock)
+    else:
+        lock.write_text("mine\n")
+    assert main(["run", "--quiet", "--state-dir", str(lock.parent), scenario]) == WRONG_INPUT
+    assert "state/.lock" in capsys.readouterr().err
+    assert mine.read_text() == "mine\n"
+    assert there != "notes" or lock.read_text() == "mine\n"
+
+
+def test_no_link_leads_what_is_saved_to_another_file(tmp_path: Path, scenario: str) -> None:
+    """A file is written beside, under a name that somebody may have guessed."""
+    mine = tmp_path / "mine"
+    mine.write_text("mine\n")
+    folder = tmp_path / "state"
+    folder.mkdir()
+    for name in ("job_state", "node_state", "part_state", "resv_state"):
+        (folder / f".{name}.tmp").symlink_to(mine)
+    assert main(["run", "--quiet", "--state-dir", str(folder), scenario]) == OK
+    assert mine.read_text() == "mine\n"
+    assert (folder / "job_state").read_bytes()
+
+
+@pytest.mark.parametrize(("folder", "said"), [("", "name a folder"), ("s.yaml", "is no folder")])
+def test_a_state_folder_is_a_folder(
+    folder: str,
+    said: str,
+    tmp_path: Path,
+    scenario: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A variable that is empty in a script is no run without a folder."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--quiet", f"--state-dir={folder}", scenario]) == WRONG_INPUT
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("expects", "status"), [("", NOT_HELD), ("expect: [{never: bb_p_reconfig}]\n", OK)]
 )

@@ -578,9 +578,9 @@ def test_ctrl_c_stops_no_call_that_comes_back(monkeypatch: pytest.MonkeyPatch) -
     watch = watchdog.Watchdog(Kernel(), 600)
     watch.interrupt()
     now_running.append(a_call())
-    watch._look(signal.SIGALRM, None)
+    watch._look(None)
     with pytest.raises(WatchdogError, match="was interrupted"):
-        watch._look(signal.SIGALRM, None)
+        watch._look(None)
 
 
 class AfterRun(trio.abc.Instrument):
@@ -599,9 +599,9 @@ def test_nothing_is_watched_once_trio_ends() -> None:
     seen, during = AfterRun(), []
     world = World(read_scenario(TWO_NODES + ONE, file="s.yaml"), watchdog_s=60)
     world.background.append(lambda: trio.lowlevel.add_instrument(seen))
-    world.background.append(lambda: during.append(signal.getitimer(signal.ITIMER_REAL)[1]))
+    world.background.append(lambda: during.append(signal.getitimer(signal.ITIMER_REAL)[0]))
     world.run()
-    assert during == [0.5]
+    assert 0 < during[0] <= 0.5
     assert seen.timer == (0.0, 0.0)
 
 

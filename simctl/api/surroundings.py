@@ -3,10 +3,10 @@
 import re
 import reprlib
 import sys
-import traceback
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from pathlib import PurePath
-from types import CoroutineType
+from types import CoroutineType, TracebackType
 from typing import Any, Final, Self
 
 import attrs
@@ -376,19 +376,32 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 def told_failure(error: BaseException) -> str:
     """Return what a plugin raised and where, without what differs between runs and machines."""
     problem = _told_error(error)
-    frames = traceback.extract_tb(error.__traceback__)
+    # There may be millions: only the innermost are looked at.
+    frames = deque(_frames(error.__traceback__), maxlen=_INNERMOST)
     if not frames:
         return problem
     # The plugin's own line says more than that of simctl's which it ran into.
-    frame = next((each for each in reversed(frames) if not _is_ours(each.filename)), frames[-1])
-    return f"{problem} ({PurePath(frame.filename).name}, line {frame.lineno}, in {frame.name})"
+    found = next((each for each in reversed(frames) if not _is_ours(each)), frames[-1])
+    code = found.tb_frame.f_code
+    return (
+        f"{problem} ({PurePath(code.co_filename).name}, line {found.tb_lineno}, in {code.co_name})"
+    )
+
+
+_INNERMOST: Final = 1_000
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
 
 
 _PACKAGE: Final = PurePath(__file__).parent.parent
 
 
-def _is_ours(filename: str) -> bool:
-    path = PurePath(filename)
+def _is_ours(traceback: TracebackType) -> bool:
+    path = PurePath(traceback.tb_frame.f_code.co_filename)
     return path.is_relative_to(_PACKAGE) and not path.is_relative_to(_PACKAGE / "scenarios")
 
 

@@ -1,7 +1,6 @@
 """`simctl run --db FILE`: a run as an SQLite file, written as it goes (docs/database.md)."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from msgspec import UNSET
 from simctl.ctld.reporting import bookkeeping
 from simctl.kernel.events import Event
 from simctl.kernel.orders import begin_us
-from simctl.outputs import beside
+from simctl.outputs import Kind, TakenError, beside, dropped, named, place_of
 from simctl.reports.database_tables import (
     APPLICATION_ID,
     FORMAT,
@@ -31,6 +30,20 @@ _BLOCK: Final = 5_000
 """How many rows gather before they are written."""
 
 _HEAD: Final = b"SQLite format 3\0"
+
+
+class _Database(Kind):
+    """SQLite files of simctl's."""
+
+    def has(self, path: Path) -> bool:
+        """Return whether a file is one, or empty."""
+        with path.open("rb") as file:
+            head = file.read(72)
+        ours = head[:16] == _HEAD and int.from_bytes(head[68:72], "big") == APPLICATION_ID
+        return ours or not head
+
+
+DATABASE: Final = _Database("database", ())
 
 
 class Database:
@@ -58,7 +71,7 @@ class Database:
             self._file = _made(self._part)
         except (OSError, sqlite3.Error) as error:
             if self._part is not None:
-                self._part.unlink(missing_ok=True)
+                dropped(self._part)
             raise InputError(f"--db: cannot write {path}: {_why(error)}") from error
         header = {key: each for key, each in world.header().items() if key != "simctl_trace"}
         self._add_run({**header, "complete": 0})
@@ -134,7 +147,7 @@ class Database:
         if self._trouble:
             raise InputError(f"--db: cannot write {self._path}: {self._trouble}")
         if self._part is not None:
-            self._part.replace(self._place)
+            named(self._part, self._place)
             self._part = None
 
     def __enter__(self) -> Self:
@@ -145,7 +158,7 @@ class Database:
         """Take away what was not kept."""
         self._file.close()
         if self._part is not None:
-            self._part.unlink(missing_ok=True)
+            dropped(self._part)
 
 
 def _outcome(result: RunResult) -> dict[str, Any]:
@@ -163,22 +176,12 @@ def _place(path: Path, *, force: bool) -> Path:
     """Return where the file lies that *path* names: that of an earlier run, or none yet.
 
     Raises:
-        InputError: What is there is something else.
-        OSError: It cannot be read.
+        OSError: Something else is there, or it cannot be read.
     """
-    place = Path(os.path.realpath(path))
-    if not path.exists() or (force and path.is_file()):
-        return place
-    if path.is_file():
-        with path.open("rb") as file:
-            head = file.read(72)
-        ours = head[:16] == _HEAD and int.from_bytes(head[68:72], "big") == APPLICATION_ID
-        if ours or not head:
-            return place
-    raise InputError(
-        f"--db: {path} is there and is no database that simctl wrote; it is left alone: "
-        "name another file, remove it, or say --force"
-    )
+    place = place_of(path, DATABASE, force=force)
+    if place is None:
+        raise TakenError(DATABASE)
+    return place
 
 
 def _made(path: Path) -> sqlite3.Connection:

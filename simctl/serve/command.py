@@ -1,6 +1,7 @@
 """The body of `simctl serve`."""
 
 import argparse
+import os
 import secrets
 import sys
 import tempfile
@@ -30,7 +31,7 @@ def ask(options: argparse.Namespace) -> int:
         raise InputError(f"--timeout: {error}") from error
     folder, *words = options.words
     timeout_s = None if timeout_us is None else timeout_us / 1_000_000
-    answer = asking.ask(Path(folder).resolve(), " ".join(words), timeout_s)
+    answer = asking.ask(Path(os.path.realpath(folder)), " ".join(words), timeout_s)
     print(answer.out, end="")
     print(answer.err, end="", file=sys.stderr)
     return answer.status
@@ -52,7 +53,7 @@ def serve(
     if sys.platform != "linux":
         raise InputError("serve: it finds and ends the processes of jobs as only Linux lets it")
     made = not options.dir
-    folder = Path(options.dir or tempfile.mkdtemp(prefix="simctl-")).resolve()
+    folder = Path(os.path.realpath(options.dir or tempfile.mkdtemp(prefix="simctl-")))
     if is_served(folder):
         raise InputError(
             f"serve: a cluster is served from {folder} already; "

@@ -19,6 +19,14 @@ MARK: Final = "SIMCTL_TASK"
 """The variable by which all that a task has started is found."""
 
 SOCKET: Final = "socket"
+_BIN: Final = "bin"
+_SPOOL: Final = "spool"
+_CLIENT: Final = "client.py"
+_OWN_CLIENT: Final = Path(__file__).parent / _CLIENT
+_START: Final = "#!/bin/sh\nexec "
+_MADE: Final = (SOCKET, _CLIENT, _BIN, _SPOOL, *(f"{_BIN}/{name}" for name in COMMANDS))
+"""What a cluster makes in its folder, the trace aside."""
+
 TRACE: Final = "trace.jsonl"
 _PYTHONS: Final = ("/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3")
 _MOST_PATH: Final = 100
@@ -29,7 +37,7 @@ def prepare(folder: Path) -> None:
     """Put the commands and what they start into a folder of the cluster's own.
 
     Raises:
-        InputError: Its path is too long for a socket in it.
+        InputError: Its path is too long for a socket in it, or another's files lie in their place.
         OSError: It cannot be written.
     """
     if len(os.fsencode(folder / SOCKET)) > _MOST_PATH:
@@ -37,20 +45,44 @@ def prepare(folder: Path) -> None:
             f"serve: {folder / SOCKET}: the path of a socket has {_MOST_PATH} bytes at most; "
             "name a shorter --dir"
         )
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"serve: {folder} is there, and is no folder")
     folder.mkdir(parents=True, exist_ok=True)
-    if not os.geteuid():
+    taken = next((name for name in _MADE if _is_taken(folder, name)), None)
+    if taken is not None:
+        raise InputError(
+            f"serve: {folder / taken} is there already, and is none that simctl made; it is left "
+            "alone: name another --dir"
+        )
+    if not os.geteuid() and {each.name for each in folder.iterdir()} <= {*_MADE, TRACE}:
         # All users may talk to a root's cluster, and jobs of all users run in it.
         folder.chmod(folder.stat().st_mode | 0o055)
-    (folder / "bin").mkdir(exist_ok=True)
-    (folder / "spool").mkdir(exist_ok=True)
-    client = folder / "client.py"
-    client.write_bytes((Path(__file__).parent / "client.py").read_bytes())
+    (folder / _BIN).mkdir(exist_ok=True)
+    (folder / _SPOOL).mkdir(exist_ok=True)
+    client = folder / _CLIENT
+    client.write_bytes(_OWN_CLIENT.read_bytes())
     python = interpreter()
     for name in COMMANDS:
-        script = folder / "bin" / name
+        script = folder / _BIN / name
         words = shlex.join([python, "-IS", str(client), str(folder / SOCKET), name])
-        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        script.write_text(f'{_START}{words} "$@"\n', errors="surrogateescape")
         script.chmod(0o755)
+
+
+def _is_taken(folder: Path, name: str) -> bool:
+    """Return whether another's file has the name of what a cluster makes, or a link its place."""
+    path = folder / name
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    if name == SOCKET:
+        return not stat.S_ISSOCK(mode)
+    if name in (_BIN, _SPOOL):
+        ours = (folder / _CLIENT).exists() or name == _BIN or not any(path.iterdir())
+        return not (stat.S_ISDIR(mode) and ours)
+    start = _START if name != _CLIENT else _OWN_CLIENT.read_text(encoding="utf-8")[:80]
+    return not (stat.S_ISREG(mode) and path.read_bytes().startswith(start.encode()))
 
 
 def interpreter() -> str:
@@ -73,15 +105,14 @@ def clear(folder: Path, *, whole: bool) -> None:
 
     What else lies in the folder stays.
     """
-    made = (SOCKET, "client.py", *(f"bin/{name}" for name in COMMANDS))
-    for name in (*made, TRACE) if whole else made:
+    for name in (*_MADE, TRACE) if whole else _MADE:
         with suppress(OSError):
             (folder / name).unlink()
-    spool = folder / "spool"
+    spool = folder / _SPOOL
     for script in spool.glob("*/*"):
         with suppress(OSError):
             script.unlink()
-    for each in (*spool.glob("*"), spool, folder / "bin", folder):
+    for each in (*spool.glob("*"), spool, folder / _BIN, folder):
         with suppress(OSError):
             each.rmdir()
 

@@ -308,6 +308,7 @@ class World:
                 raise error from None
             interrupted = True
         finally:
+            self.watchdog.retire()  # where trio itself broke nothing else has stopped it
             self._unlock()
             if self._standing.harms:
                 harms = ", ".join(self._standing.harms)
