@@ -127,6 +127,8 @@ def test_reasons_of_nodes_go_with_their_states(change: str, reason: str, told: s
         ),
         ("RUNNING > FAILED|COMPLETING", [], "JobLaunchFailure", "0:0", ""),
         ("RUNNING > FAILED|COMPLETING", [0], "JobLaunchFailure", "0:0", ""),
+        ("FAILED|COMPLETING > FAILED", [1], "JobLaunchFailure", "0:1", ""),
+        ("CANCELLED|COMPLETING > NODE_FAIL|COMPLETING", [], "NodeDown", "77:77", ""),
         (
             *("RUNNING > FAILED|COMPLETING", [], "Nonsense", "0:0"),
             "reason=Nonsense, and that is none",
@@ -647,6 +649,13 @@ def _stage_out(*moments_s: float) -> str:
     )
 
 
+def _size(*moments_s: float) -> str:
+    names = ("dw_setup", "dw_real_size")
+    return "; ".join(
+        f"job: {name} job=1 when_s={moment}" for name, moment in zip(names, moments_s, strict=True)
+    )
+
+
 @pytest.mark.parametrize(
     ("run", "recorded", "told"),
     [
@@ -662,6 +671,9 @@ def _stage_out(*moments_s: float) -> str:
         # The first that follows, and not the last.
         (_stage_out(0, 10, 20), _stage_out(0, 10, 100), 0),
         (_stage_out(0, 10, 100), _stage_out(0, 100, 100), 1),
+        # From the first that begins it.
+        ("job: dw_setup job=1; " + _size(50, 60), "job: dw_setup job=1; " + _size(10, 20), 1),
+        (_size(50, 60), _size(10, 20), 0),
     ],
 )
 def test_a_wait_takes_about_as_long_in_each_run_of_a_job(

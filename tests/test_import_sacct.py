@@ -245,6 +245,9 @@ def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
             "1| T10:00:00|9|4|2|4Gn|UNLIMITED|",
             "2| T10:00:00|90|4|2|100Mc|00:01:00|",
             "3| T10:00:00|9|5|2|1G|1-00:00:00|",
+            "4| T10:00:00|9|3|3|1G|1-00:00:00|",
+            "5| T10:00:00|9|3|3|1M|1-00:00:00|",
+            "6| T10:00:00|9|3|3|3M|1-00:00:00|",
             head=head,
         ),
         tmp_path,
@@ -252,6 +255,8 @@ def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
     assert "--jobid=1 -N2 -n2 -c2 --mem=4096 --time=UNLIMITED" in scenario
     assert "--jobid=2 -N2 -n2 -c2 --mem=200 --time=2" in scenario
     assert "--jobid=3 -N2 -n5 --mem=512 --time=1440" in scenario
+    for job, memory in ((4, 342), (5, 1), (6, 1)):
+        assert f"--jobid={job} -N3 -n3 -c1 --mem={memory} " in scenario
     assert "1 job: ran longer than the time limit, which is raised" in scenario
 
 

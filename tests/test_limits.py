@@ -231,6 +231,20 @@ def test_a_job_that_runs_at_its_deadline_is_ended_as_by_a_time_limit() -> None:
     assert len(ran.all("REQUEST_KILL_TIMELIMIT", phase="send")) == 1
 
 
+@pytest.mark.parametrize(("first", "then"), [(2, 6), (6, 2), (0, 3)])
+def test_a_deadline_that_is_changed_is_met_as_it_is_now(first: int, then: int) -> None:
+    """A job that waits with a limit of a minute gives up one minute before."""
+    option = f"--deadline=now+{first}minutes " if first else ""
+    ran = queued(
+        "0s alice sbatch -N2 --wrap 'sleep 900'",
+        f"0s bob sbatch -N2 -t1 {option}--wrap true",
+        f"30s root scontrol update jobid=2 deadline=2026-01-01T00:0{then}:00",
+    )
+    assert reasons(ran)[2] == ("DEADLINE", "DeadLine")
+    (over,) = [e for e in ran.all("job_state", job=2) if "DEADLINE" in str(e.args)]
+    assert 60 * (then - 1) <= over.time_us / 1_000_000 <= 60 * then
+
+
 def test_a_shorter_limit_leaves_more_time_to_wait() -> None:
     """Its last chance to start is later then."""
     ran = queued(
@@ -427,7 +441,7 @@ def test_a_job_that_its_exit_code_holds_is_released_and_given_no_priority(
     ("keys", "script", "state"),
     [
         ("RequeueExit: 5", "exit 4", "FAILED"),
-        ("RequeueExit: 5, JobRequeue: 0", "exit 5", "FAILED"),
+        ("RequeueExit: 5, JobRequeue: 0", AGAIN, "FAILED"),
         ("RequeueExit: 5", f"{AGAIN}' '--no-requeue", "FAILED"),
         ("RequeueExit: 15", "kill -TERM $$", "FAILED"),
     ],

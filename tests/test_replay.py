@@ -166,11 +166,12 @@ def test_a_replay_that_breaks_off_says_how_to_repeat_it(
 ) -> None:
     """With the words that say what was replayed on which cluster, each by itself."""
     words = ["--swf", _log(tmp_path, GOOD, USED), "--nodes", "2", "--cpus-per-node", "4"]
-    words += ["--conf", "MinJobAge=2", "--max-turns", "9"]
+    words += ["--conf", "MinJobAge=2", "--max-turns", "9", "--limit", "1"]
     assert cli.main(["run", *words, "--quiet"]) == cli.NOT_HELD
     told = capsys.readouterr().err
     assert "simctl: ended: more than 9 turns were caused" in told
     repeat = shlex.split(told.rpartition("to repeat: simctl ")[2])
+    assert repeat[repeat.index("--limit") + 1] == "1"
     assert cli.main([*repeat, "--quiet"]) == cli.NOT_HELD
     assert capsys.readouterr().err == told
 

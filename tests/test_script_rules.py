@@ -227,6 +227,14 @@ RULES = {
     "printf 'a\\nb\\na b c\\n' | uniq -f 2": "a\na b c\n",
     # Who writes into a full pipe is woken as its last reader goes, which may have read nothing.
     "yes | sleep 1; echo ${PIPESTATUS[*]} $SECONDS": "141 0 1\n",
+    # A job's number is one above those that there are, and local variables are as exported as
+    # those that they stand before.
+    "sleep 1 & sleep 4 & wait %1; sleep 6 & wait %2; echo $SECONDS; wait %3; echo $SECONDS": (
+        "4\n7\n"
+    ),
+    "export X=1; f() { local X=2 Y=3; env | grep ^[XY]=; local Z; }; f; env | grep ^X": (
+        "X=2\nX=1\n"
+    ),
     # The second signal of timeout comes the time of -k after the first.
     "timeout -k 2 3 bash -c 'trap \"\" TERM; sleep 9; sleep 9'; echo $? $SECONDS": "137 5\n",
     # The last of -e and -E counts, seq has the decimals of its start and step, grep -L the status

@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 
-from simctl.scenario.model import CommandCame
+from simctl.scenario.model import CommandCame, FileSeen
 from simctl.serve import disk
 from simctl.serve.clock import PacedKernel
 from simctl.serve.control import Control
@@ -151,3 +151,30 @@ def test_a_recorded_command_has_what_is_other_than_in_its_users_first(
     again = came(3, 1001, environment)
     assert again["env_of"] == 1
     assert {key: again[key] for key in ("env", "unset") if key in again} == told
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        ({}, {}),
+        ({"text": ""}, {"text": ""}),
+        ({"text": "a"}, {"text": "a"}),
+        ({"is_dir": True}, {"directory": True}),
+    ],
+)
+def test_a_file_that_is_empty_is_recorded_as_one_that_is_there(
+    seen: dict[str, Any], told: dict[str, Any]
+) -> None:
+    """A text, a directory, or nothing."""
+    found = Recorder._told(cast(Any, None), FileSeen(path="/p", **seen))
+    assert found == {"path": "/p", "uid": 0, "mode": 0o644, **told}
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 0.5])
+def test_seconds_of_the_wall_clock_last_as_long_however_fast_time_goes(scale: float) -> None:
+    """A client may take a tenth of a second in any case."""
+    kernel = PacedKernel(scale=scale)
+    before_us = kernel.elapsed_us
+    kernel.call_later(10.0, lambda: None)
+    assert kernel.next_due_us is not None
+    assert 10 * scale <= (kernel.next_due_us - before_us) / 1_000_000 < 11 * scale + 1

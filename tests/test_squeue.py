@@ -115,6 +115,9 @@ def test_a_job_that_waits_for_several_partitions_has_a_line_for_each() -> None:
     full = "sbatch -N4 --exclusive --wrap 'sleep 60'"
     both = "sbatch -p debug,short --wrap 'sleep 60'"
     assert shown(full, both, "squeue -h -o '%i %P %t'") == ["1 debug R", "2 debug,short PD"]
+    assert shown(full, both, "squeue -h -p short -o %i") == ["2"]
+    assert shown(full, both, "squeue -h -p Debug -o %i -S i") == ["1", "2"]
+    assert shown(full, both, "squeue -h -p long -o %i") == []
     assert shown(full, both, "squeue -P -h --sort=-p,i -o '%i %P'") == [
         *("2 short", "1 debug", "2 debug")
     ]

@@ -297,3 +297,23 @@ def test_jobs_of_several_parts_are_refused(line: str) -> None:
     result = first(f"0 {line}")
     assert result.exit == 255
     assert "jobs of several parts" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        *(("", 2), ("-N2", 4), ("-N2-3", 4), ("-w n[1-2]", 4)),
+        *(("-N3 -w n1", 6), ("-N1-3 -w n[1-2]", 4), ("-N2 -n3", 3)),
+    ],
+)
+def test_tasks_for_each_node_are_counted_for_all_that_are_asked_for(
+    options: str, tasks: int
+) -> None:
+    """Those that are named, or as many as -N asks for at least; -n goes before that."""
+    cluster = (
+        'nodes: [{name: "n[1-3]", cpus: 4}]\nusers: {alice: 1001}\n'
+        'partitions: [{name: debug, nodes: "n[1-3]", default: true}]\n'
+    )
+    line = f"salloc {options} --ntasks-per-node=2 sh -c 'echo $SLURM_NTASKS'"
+    ran = run(f"timeline: [{{at: 0s, as: alice, run: {line!r}}}]\n", cluster=cluster)
+    assert ran.result.commands[0].stdout == f"{tasks}\n"

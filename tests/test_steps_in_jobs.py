@@ -354,6 +354,13 @@ def test_wait_ends_a_step_whose_first_task_has_ended(option: str, conf: int) -> 
     )
 
 
+def test_wait_counts_from_the_first_task_that_ends() -> None:
+    """Those that end meanwhile give the others no more time."""
+    ran = script("srun -n3 -O --wait=5 sh -c 'sleep $((SLURM_PROCID * 4 + 1))'", "echo $? $SECONDS")
+    assert "srun: First task exited 5s ago\n" in output(ran)
+    assert output(ran).endswith("137 6\n")
+
+
 def test_wait_0_waits_for_ever() -> None:
     """It goes before slurm.conf."""
     ran = script("srun -n2 -W0 ./one_ends", more="slurm_conf: {WaitTime: 20}\n")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from simctl import cli
+from simctl.kernel.events import Event
+from simctl.view.reading import Selection
 from tests.viewed import data_of
 
 FINI = '"name":"switch_p_job_fini"'
@@ -213,3 +215,27 @@ def test_more_events_than_a_page_holds_ask_for_a_part(
     err = capsys.readouterr().err
     assert "11 events are more than a page holds (10)" in err
     assert "--job N (there are 1, 2, 3" in err
+
+
+@pytest.mark.parametrize(
+    ("selection", "wanted"),
+    [
+        (Selection(), [1, 2, 3, 4]),
+        (Selection(job=7), [1, 2]),
+        (Selection(job=8), [2]),
+        (Selection(job=9), []),
+        (Selection(from_us=20), [2, 3, 4]),
+        (Selection(to_us=20), [1, 2]),
+        (Selection(from_us=21, to_us=30), [3]),
+        (Selection(job=7, from_us=11), [2]),
+    ],
+)
+def test_events_are_chosen_by_job_and_moment(selection: Selection, wanted: list[int]) -> None:
+    """Tasks of an array by its number too; of what is about no job only by when it was."""
+    events = [
+        Event(seq=1, time_us=10, kind="state", name="job_state", job=7),
+        Event(seq=2, time_us=20, kind="state", name="job_state", job=8, array_job=7),
+        Event(seq=3, time_us=30, kind="state", name="node_state"),
+        Event(seq=4, time_us=40, kind="state", name="node_state"),
+    ]
+    assert [event.seq for event in events if selection.has(event)] == wanted

@@ -130,6 +130,10 @@ def test_trace_why_marks_where_a_failure_began(capsys: pytest.CaptureFixture[str
     marked = [line for line in capsys.readouterr().out.splitlines() if "went wrong first" in line]
     assert len(marked) == 1
     assert "rc=256 (exit code 1)" in marked[0]
+    number = marked[0].split()[0]
+    for seq, marks in ((number, 1), (str(int(number) - 1), 0)):
+        assert main(["trace", "why", str(GOLDEN / "slurmctld_prolog.jsonl"), seq]) == 0
+        assert capsys.readouterr().out.count("went wrong first") == marks
     assert main(["trace", "why", str(GOLDEN / "attach_fails.jsonl"), "141"]) == 0
     assert "with job 1 is beside this chain" in capsys.readouterr().out
 
