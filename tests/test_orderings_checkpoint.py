@@ -42,6 +42,7 @@ def reported(model: str) -> Ran:
 
 OP = "slurm_ckpt_op job=1"
 SAVED = "slurm_ckpt_signal_tasks step=1.batch"
+TASKS = "REQUEST_CHECKPOINT_TASKS daemon=slurmstepd step=1.batch"
 RESTARTED = "slurm_ckpt_restart_task phase=enter"
 PREFORK = "slurm_ckpt_stepd_prefork step=1.0"
 COMP = "slurm_ckpt_comp"
@@ -65,6 +66,101 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
                 "alloc_job was called in the course of REQUEST_COMPLETE_BATCH_SCRIPT"
             ),
         },
+    ),
+    "a record after another step was built": (
+        changed("switch_p_build_jobinfo step=1.0", step="1.7"),
+        {"checkpoint-record-made-in-place": "alloc_job follows switch_p_build_jobinfo"},
+    ),
+    "a record after a build that failed": (
+        changed("switch_p_build_jobinfo step=1.0", rc=-1),
+        {"checkpoint-record-made-in-place": "alloc_job follows a build_jobinfo that failed"},
+    ),
+    "a record of a saved step": (
+        changed("switch_p_build_jobinfo step=1.0", name="switch_p_unpack_jobinfo"),
+        {"checkpoint-record-made-in-place": "alloc_job follows switch_p_unpack_jobinfo"},
+    ),
+    "a record of a saved step that cannot be made": (
+        (
+            changed("switch_p_build_jobinfo step=1.0", name="switch_p_unpack_jobinfo"),
+            changed("slurm_ckpt_alloc_job step=1.0", rc=-1),
+        ),
+        {"checkpoint-record-freed-once": "free_job of a record that was never made"},
+    ),
+    "a record handed out twice": (
+        changed("slurm_ckpt_alloc_job step=1.0", rc="#1"),
+        {"checkpoint-record-freed-once": "record #1 was handed out twice"},
+    ),
+    "a step's record freed before its credential": (
+        moved("slurm_ckpt_free_job step=1.0", after="switch_p_job_step_complete step=1.0"),
+        {"checkpoint-record-freed-once": "free_job follows switch_p_job_step_complete, not"},
+    ),
+    "prefork in a task": (
+        changed(PREFORK, role="task"),
+        {"prefork-before-tasks": "stepd_prefork was called by the task"},
+    ),
+    "prefork after an init that failed": (
+        changed("switch_p_job_init step=1.0", rc=-1),
+        {"prefork-before-tasks": "stepd_prefork follows a job_init that failed"},
+    ),
+    "a restart after an attach that failed": (
+        changed("switch_p_job_attach step=1.0", 2, rc=-1),
+        {"restart-replaces-exec": "restart_task follows a failed attach"},
+    ),
+    "a restart of another task": (
+        changed(RESTARTED, args_gtid=7),
+        {"restart-replaces-exec": "restart_task was told of task 7"},
+    ),
+    "a restart after the program": (
+        moved("exec role=task step=1.batch", nth=1, before=RESTARTED),
+        {"restart-replaces-exec": "it executed something before restart_task"},
+    ),
+    "a restart from other images": (
+        changed(RESTARTED, args_image_dir="/x"),
+        {
+            "restarted-once-if-asked": "it was launched with /shared/ckpt/1, restarted from /x",
+        },
+    ),
+    "images before there are tasks": (
+        (
+            moved(TASKS, before="slurm_ckpt_stepd_prefork step=1.batch"),
+            moved(SAVED, before="slurm_ckpt_stepd_prefork step=1.batch"),
+        ),
+        {"signal-tasks-once-a-request": "signal_tasks before its tasks were forked"},
+    ),
+    "images of the next second": (
+        (
+            copied(TASKS, args_timestamp=1_767_225_781),
+            doubled(SAVED),
+        ),
+        {},
+    ),
+    "images of another directory": (
+        changed(SAVED, args_image_dir="/x"),
+        {"signal-tasks-once-a-request": "signal_tasks without a request for its directory"},
+    ),
+    "images once it is resumed": (
+        (
+            moved(TASKS, nth=-1, after="REQUEST_STEP_RESUME daemon=slurmstepd step=1.batch"),
+            moved(SAVED, nth=-1, after="REQUEST_CHECKPOINT_TASKS step=1.batch", to=-1),
+        ),
+        {},
+    ),
+    "an op of the only step in place of the whole": (changed(OP, step="1.0"), {}),
+    "an op of another step in place of the whole": (
+        changed(OP, step="1.7"),
+        {
+            "op-answered-as-it-went": "op was called of 1.7; its steps are 1.0",
+            "op-of-running-jobs": "op was called of a step that is not there",
+        },
+    ),
+    "no op of the whole": (dropped(OP), {}),
+    "a restart that calls op": (
+        changed("REQUEST_CHECKPOINT phase=receive", args_op=5),
+        {"op-answered-as-it-went": "a RESTART called op"},
+    ),
+    "an op that failed with no number": (
+        (changed(f"{OP} step=1.0", rc=-1), changed(ANSWER, 2, args_return_code=5)),
+        {},
     ),
     "a record freed twice": (
         doubled("slurm_ckpt_free_job step=1.0"),
@@ -243,6 +339,14 @@ REPORTS: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
             "reports-of-what-runs": "a report was handed on while the job was PENDING",
             "op-of-running-jobs": "op was called while the job was PENDING",
         },
+    ),
+    "a report of a job that is suspended": (
+        changed("job_state state=RUNNING", args_to="SUSPENDED"),
+        {"op-of-running-jobs": "op was called while the job was SUSPENDED"},
+    ),
+    "a report of a step that is not there": (
+        changed(COMP, step="1.7"),
+        {"reports-of-what-runs": "a report was handed on about a step that is not there"},
     ),
     "a report kept back": (
         dropped(COMP),
