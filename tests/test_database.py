@@ -125,6 +125,21 @@ def test_a_run_that_fails_has_its_database(tmp_path: Path) -> None:
     assert (facts["complete"], facts["held"]) == (1, 0)
 
 
+def test_what_goes_on_as_a_run_ends_is_in_its_database(tmp_path: Path) -> None:
+    """Jobs and steps, RUNNING as they are then."""
+    scenario, path = tmp_path / "s.yaml", tmp_path / "run.db"
+    cluster, _, _ = _SCENARIO.partition("files:")
+    line = "sbatch -n1 --wrap 'srun true; srun sleep 60'"
+    scenario.write_text(f'{cluster}timeline: [{{at: 0s, as: alice, run: "{line}"}}]\n')
+    main(["run", str(scenario), "--quiet", "--until", "20s", "--db", str(path)])
+    assert rows(path, "SELECT job_id, state FROM jobs") == [(1, "RUNNING")]
+    assert rows(path, "SELECT step, state FROM steps ORDER BY step") == [
+        ("0", "COMPLETED"),
+        ("1", "RUNNING"),
+        ("batch", "RUNNING"),
+    ]
+
+
 def test_a_run_that_is_interrupted_has_its_database(tmp_path: Path) -> None:
     """Up to where it came."""
     scenario, path = tmp_path / "s.yaml", tmp_path / "run.db"

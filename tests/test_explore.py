@@ -21,7 +21,7 @@ from simctl.testing import run_scenario
 from simctl.testing.explore.followed import Deviations, Followed
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.shrink import Shrinker
-from simctl.testing.explore.trial import Terms, load_text, run_trial
+from simctl.testing.explore.trial import Broken, Terms, load_text, run_trial
 from simctl.testing.explore.workers import Runner
 from tests.cluster import SIMCTL
 
@@ -301,18 +301,26 @@ def _session(session: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("second", "left"), [("scancel 1", (0, 1)), ("squeue", (0,)), ("scontrol show job 1", (0,))]
+    ("second", "left"),
+    [
+        ("scancel 1", (0, 1)),
+        ("squeue", (0,)),
+        ("scontrol show job 1", (0,)),
+        ("scontrol update jobid=1 comment=other", (0, 1)),
+    ],
 )
 def test_a_find_is_made_small_to_what_breaks_in_the_same_way(
     second: str, left: tuple[int, ...]
 ) -> None:
-    """A job that was cancelled is not made one that reached its limit: what was found was that."""
+    """A job that was cancelled is not made one that reached its limit, and nothing more breaks."""
     text = (
         "nodes: [{name: n1, cpus: 1}]\npartitions: [{name: debug, nodes: n1, default: true}]\n"
         "users: {alice: 1001}\ntimeline:\n"
         "  - {at: 0s, as: alice, run: sbatch -t1 --wrap 'sleep 300'}\n"
         f"  - {{at: 30s, as: root, run: {second}}}\n"
-        "expect: [{job: 1, state: COMPLETED}]\n"
+        "expect: [{job: 1, state: COMPLETED}"
+        + (", {count: REQUEST_UPDATE_JOB phase=send, is: 1}" if "update" in second else "")
+        + "]\n"
     )
     scenario, terms = load_text(text, Path("s.yaml")), Terms(model="guide")
     ran = run_trial(scenario, Followed(Deviations()), 0, terms)
@@ -321,3 +329,21 @@ def test_a_find_is_made_small_to_what_breaks_in_the_same_way(
     assert small is not None
     assert small.entries == left
     assert small.ran.broken[0].way == ran.broken[0].way
+
+
+def test_one_late_message_is_tried_as_late_as_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several that were late; with switches at calls only where there were some."""
+    tried: list[Deviations] = []
+    monkeypatch.setattr(Shrinker, "_holds", lambda _, given, __: tried.append(given))
+    scenario = load_scenario(FAULTY / "window_race.yaml")
+    broken = (Broken(kind="endless", text="never"),)
+    shrinker = Shrinker(scenario, 0, broken, Terms(model="guide"), told=lambda *_: None)
+    for calls in (False, True):
+        tried.clear()
+        late = ((1, 5), (2, 9), (3, 7))
+        shrinker._best = Deviations(late=late, calls=calls)
+        names = [1, 3, 1]
+        shrinker._single_late(names)
+        assert [(each.late, each.calls) for each in tried] == [
+            (((name, 9),), switches) for name in (1, 3) for switches in (False, True)[: 1 + calls]
+        ]

@@ -3,12 +3,14 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import simctl.testing
 from simctl.cli import main
-from simctl.status import OK
+from simctl.status import NOT_HELD, OK, WRONG_INPUT
+from simctl.testing.plugin_check import check
 
 PRINTS = """
 from simctl.plugin import SwitchPlugin
@@ -157,3 +159,23 @@ def test_no_rule_is_declared_and_never_broken() -> None:
     for constant, name in declared:
         assert len(re.findall(rf"\b{constant}\b", source)) > 1, name
         assert name in planted or re.search(rf"\b{constant}\b", planted), name
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "not_driven", "status"),
+    [
+        *(("", ["", ""], OK), ("", ["why", ""], WRONG_INPUT), ("", ["", "why"], WRONG_INPUT)),
+        *(("slip", ["", ""], NOT_HELD), ("slip", ["why", ""], NOT_HELD)),
+    ],
+)
+def test_one_plugin_that_was_not_driven_is_told_by_the_status(
+    mistakes: str, not_driven: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless there are mistakes, of whichever."""
+    results = iter(
+        SimpleNamespace(mistakes=mistakes, not_driven=why, lines=lambda: ()) for why in not_driven
+    )
+    found = [SimpleNamespace(kind=object, origin="here")] * len(not_driven)
+    monkeypatch.setattr(check, "_found", lambda *_: found)
+    monkeypatch.setattr(check, "check_plugin", lambda *_, **__: next(results))
+    assert main(["plugins", "check", "one", "other"]) == status

@@ -2,10 +2,13 @@
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from simctl.repl.fronts import read_script
+from simctl.repl.goals import UntilTime
 from simctl.repl.life import coloured
 from simctl.repl.registry import COMMANDS, TOPICS
 from simctl.repl.showing import WIDTH
@@ -122,3 +125,28 @@ def test_help_lists_every_command_with_its_example() -> None:
         assert each.usage in said
         assert any(line.startswith(f"    example: {each.example}") for line in said)
         assert each.doc
+
+
+@pytest.mark.parametrize(("due_us", "stops"), [(None, True), (9, False), (10, False), (11, True)])
+def test_time_goes_on_through_all_that_is_due_at_a_moment(due_us: int | None, stops: bool) -> None:
+    """And stops before what is due later."""
+    kernel, trace = SimpleNamespace(next_due_us=due_us), SimpleNamespace(seq=3)
+    clock: list[int] = []
+    session = cast(
+        Any,
+        SimpleNamespace(world=SimpleNamespace(kernel=kernel, trace=trace), put_clock=clock.append),
+    )
+    told = UntilTime(time_us=10, since_seq=2).turn(session)
+    assert (told is not None, clock == [10]) == (stops, stops)
+
+
+def test_of_jobs_with_one_priority_those_that_came_earlier_are_before() -> None:
+    """And of two priorities the higher."""
+    wait = "sbatch -N1 --begin=now+1 --wrap 'sleep 5'"
+    told = Held(
+        *("sbatch -N2 --exclusive --wrap 'sleep 500'", *[wait.replace("--begin=now+1 ", "")] * 3),
+        *(f"as root scontrol update jobid={job} priority=7{job % 2}" for job in (2, 3, 4)),
+        *("run 60s", *(f"why job {job}" for job in (2, 3, 4))),
+    ).said
+    before = [line.partition("before it: ")[2] for line in told if "its priority is" in line]
+    assert before == ["3 (priority 71)", "3 (priority 71), 2 (priority 70)"]

@@ -267,3 +267,20 @@ def came() -> dict[str, Came]:
 def test_each_does_what_bash_does(came: dict[str, Came], text: str) -> None:
     """By what it prints; `python -m tests.script_corpus` has looked for more of the kind."""
     assert came[text].output == RULES[text]
+
+
+MODULES = {
+    "load gcc/12.2 mpi; module unload gcc": "mpi",
+    "load gcc/12.2 mpi; module rm gcc/12.2": "mpi",
+    "load gcc/12.2 mpi; module unload gcc/11 mp 12.2": "gcc/12.2:mpi",
+    "load gcc/12.2 mpi; module load gcc/12.2": "mpi:gcc/12.2",
+    "load gcc/12.2 mpi; module swap gcc gcc/13": "mpi:gcc/13",
+    "load gcc/12.2 mpi; module swap gcc/11 gcc/13": "mpi:gcc/13",
+    "load gcc/12.2 mpi; module purge; module -q load x": "x",
+}
+
+
+def test_modules_are_loaded_and_unloaded_by_name_with_a_version_or_without() -> None:
+    """LOADEDMODULES tells of them, also the programs that a script starts."""
+    scripts = [f"module {each}; bash -c 'echo $LOADEDMODULES'" for each in MODULES]
+    assert [each.output for each in in_ours(scripts)] == [f"{each}\n" for each in MODULES.values()]

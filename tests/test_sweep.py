@@ -588,3 +588,28 @@ def test_a_difference_within_its_interval_may_be_chance() -> None:
     said = comparing._sentence("wait_mean_s", interval([-3.0, -3.1, -3.2]))
     assert said.startswith("The mean wait is lower in B by 3.1")
     assert "chance" not in said
+
+
+def test_jobs_that_started_on_one_side_alone_are_counted_on_either(tmp_path: Path) -> None:
+    """By the numbers of their logs, else by their ids; first runs, and those that started."""
+
+    def table(name: str, *jobs: tuple[str, str, int, int | None]) -> tuple[str, int]:
+        with closing(sqlite3.connect(tmp_path / name)) as file:
+            file.execute("CREATE TABLE jobs (cell, seed, number, job, name, submit_us, start_us)")
+            for number, job in enumerate(jobs):
+                file.execute("INSERT INTO jobs VALUES (0, 1, ?, ?, ?, ?, ?)", (number, *job))
+            file.commit()
+        return str(tmp_path / name), 0
+
+    one = table("a.db", ("1", "x", 0, 5), ("2", "x", 0, 5), ("3", "x", 0, 5), ("7", "swf4", 0, 9))
+    other = table(
+        *("b.db", ("1", "x", 0, 4), ("2", "x", 0, 6), ("3", "x", 0, None), ("8", "swf4", 0, 9)),
+        *(("5", "x", 0, 1), ("6", "x", 0, 1), ("1", "x", 0, 99)),
+    )
+    for sides, sooner, later in (((one, other), 1, 1), ((other, one), 1, 1), ((one, one), 0, 0)):
+        found = comparing._jobs(*sides, (1,))
+        assert found is not None
+        alone = 0 if sides[0] is sides[1] else 3
+        assert (found.sooner, found.later, found.alone) == (sooner, later, alone)
+        assert found.both == (4 if sides[0] is sides[1] else 3)
+    assert comparing._jobs(one, other, (2,)) is None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from simctl import cli
+from simctl.view import comparing
 from simctl.view.comparing import compare, measure, told
 from simctl.view.gantt import gantt_page
 from simctl.view.runs import JobRun, StoredRun, percentile, read_run
@@ -363,3 +364,15 @@ def test_twenty_thousand_jobs_on_a_thousand_nodes_open_quickly(
     )
     assert draw_ms < 1000, draw_ms
     tab.call("Page.close")
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "line"),
+    [
+        *((0, 0), (0.999999, 0), (1, 1), (60, 1), (60.000001, 2), (600, 2), (600.000001, 3)),
+        *((3600, 3), (21_600, 4), (86_400, 5), (86_400.000001, 6)),
+    ],
+)
+def test_a_wait_counts_in_the_line_up_to_whose_bound_it_is(wait_s: float, line: int) -> None:
+    """Below a second it is none."""
+    assert comparing._counted([round(wait_s * 1_000_000)]) == [int(at == line) for at in range(7)]
