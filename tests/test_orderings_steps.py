@@ -60,6 +60,9 @@ _NOT_RELEASED = together(
     dropped("switch_p_job_step_complete step=1.0"),
     dropped("switch_p_free_jobinfo step=1.0 role=slurmctld", -1),
 )
+_N2_SILENT = dropped("MESSAGE_NODE_REGISTRATION_STATUS node=n2 phase=send", 1)
+"""The slurmd of n2 that starts clean does not register."""
+
 _NOT_GONE = dropped("MESSAGE_EPILOG_COMPLETE job=1 phase=receive")
 _N1_ENDS, _N2_ENDS = (
     f'node_state args.node={each} args.from="ALLOCATED|COMPLETING"' for each in ("n1", "n2")
@@ -616,6 +619,277 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "0 checkpoint records were made for it",
     ),
     # What a clause finds, and what it excuses.
+    (
+        "node-start",
+        "guide modern",
+        dropped("switch_p_node_init node=n1"),
+        "it registered without switch_p_node_init",
+    ),
+    (
+        "node-start",
+        "guide modern",
+        dropped("MESSAGE_NODE_REGISTRATION_STATUS node=n1 phase=send"),
+        "a step ran on it before it registered",
+    ),
+    (
+        "node-start",
+        "guide modern",
+        changed("init node=n1 role=slurmd", rc=-1),
+        "init failed, and it went on",
+    ),
+    (
+        "node-start",
+        "guide modern",
+        together(_N2_SILENT, changed("switch_p_node_init node=n2", 1, rc=-1)),
+        _HELD,
+    ),
+    (
+        "node-start",
+        "guide modern",
+        changed("switch_p_node_init node=n2", 1, rc=-1),
+        "switch_p_node_init failed, and it went on",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        changed('fault args.fault="start n2 clean"', args_fault="start n2"),
+        "it was not started clean",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        changed('fault args.fault="start n2 clean"', args_fault="start n1 clean"),
+        "it was not started clean",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        moved('fault args.fault="start n2 clean"', before="init node=n2 role=slurmd"),
+        "it was started clean and not cleared",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        together(
+            changed('fault args.fault="start n2 clean"', args_fault="start slurmd@n2 clean"),
+            dropped("switch_p_clear_node_state"),
+        ),
+        "it was started clean and not cleared",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        doubled("switch_p_clear_node_state"),
+        "it was cleared twice",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        moved(
+            "switch_p_clear_node_state",
+            after="MESSAGE_NODE_REGISTRATION_STATUS node=n2 phase=send",
+            to=1,
+        ),
+        "it was cleared after it registered",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        dropped("switch_p_node_init node=n2", 1),
+        "it was cleared before switch_p_node_init",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        together(_N2_SILENT, dropped("switch_p_clear_node_state")),
+        _HELD,
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        doubled("switch_p_libstate_save"),
+        "its state was restored or saved twice",
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        doubled("switch_p_libstate_restore"),
+        "its state was restored or saved twice",
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        changed("switch_p_libstate_restore", rc=-1),
+        "its state could not be restored, and it went on",
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        moved("slurm_ckpt_free_job", nth=-1, after="switch_p_libstate_save"),
+        "slurm_ckpt_free_job came after switch_p_libstate_save",
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        copied("switch_p_libstate_save", name="switch_p_pack_jobinfo"),
+        _HELD,
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        copied("switch_p_libstate_save", name="slurm_ckpt_pack_job"),
+        _HELD,
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        copied("init node=n1 role=manager", role="session", pid=99),
+        "init was called in a fork",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        doubled("init role=slurmctld"),
+        "it was set up or unloaded twice",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        doubled("fini role=slurmd node=n1"),
+        "it was set up or unloaded twice",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        changed("init role=slurmctld plugin=switch/elan", rc=-1),
+        "its init failed, and it was called",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        moved("switch_p_node_fini node=n1", after="fini node=n1 role=slurmd"),
+        "switch_p_node_fini was called after its fini",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        dropped("init role=slurmctld plugin=switch/elan"),
+        "switch_p_libstate_restore",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        dropped("init role=manager step=1.0 plugin=switch/elan"),
+        " was called before its init",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        dropped("init role=srun plugin=switch/elan"),
+        " was called before its init",
+    ),
+    ("init-first-fini-last", "guide", dropped("fini role=manager"), "it was not unloaded"),
+    ("init-first-fini-last", "modern", copied("init role=manager", name="fini"), "it was unloaded"),
+    (
+        "uid-and-place",
+        "guide modern",
+        changed("switch_p_build_jobinfo step=1.0", euid=5),
+        "it was called as 64030/5",
+    ),
+    (
+        "uid-and-place",
+        "guide modern",
+        changed("switch_p_job_init step=1.0", uid=1001, euid=1001),
+        "it was called as 1001/1001",
+    ),
+    (
+        "start-order",
+        "guide modern",
+        moved("switch_p_alloc_node_info node=n1", before="switch_p_node_init node=n1"),
+        "switch_p_alloc_node_info came before switch_p_node_init",
+    ),
+    (
+        "start-order",
+        "guide modern",
+        moved("init role=srun", after="REQUEST_JOB_STEP_CREATE phase=send"),
+        "it sent before its init",
+    ),
+    (
+        "start-order",
+        "guide",
+        moved(
+            "init role=manager step=1.0 node=n1 plugin=checkpoint/none",
+            before="init role=manager step=1.0 node=n1",
+        ),
+        "init checkpoint came before init switch",
+    ),
+    (
+        "start-order",
+        "guide",
+        moved(
+            "switch_p_alloc_jobinfo role=manager step=1.0 node=n1",
+            before="init role=manager step=1.0 node=n1",
+        ),
+        "switch_p_alloc_jobinfo came before init checkpoint",
+    ),
+    (
+        "start-order",
+        "modern",
+        moved(
+            "switch_p_unpack_jobinfo role=manager step=1.0 node=n1",
+            before="init role=manager step=1.0 node=n1",
+        ),
+        "switch_p_unpack_jobinfo came before init switch",
+    ),
+    (
+        "start-order",
+        "modern",
+        moved(
+            "init role=manager step=1.0 node=n1 plugin=checkpoint/none",
+            before="switch_p_unpack_jobinfo role=manager step=1.0 node=n1",
+        ),
+        "init checkpoint came before switch_p_unpack_jobinfo",
+    ),
+    (
+        "start-order",
+        "guide modern",
+        moved(
+            "switch_p_job_preinit role=manager step=1.0 node=n1",
+            before="switch_p_unpack_jobinfo role=manager step=1.0 node=n1",
+        ),
+        "switch_p_job_preinit came before ",
+    ),
+    (
+        "start-order",
+        "guide modern",
+        dropped("init role=manager step=1.0 node=n1 plugin=checkpoint/none"),
+        "it never set its checkpoint plugin up",
+    ),
+    (
+        "start-order",
+        "guide modern",
+        dropped("init role=manager step=1.0 node=n1 plugin=switch/elan"),
+        "it never set its switch plugin up",
+    ),
+    (
+        "daemon-stop",
+        "guide",
+        moved("fini role=slurmctld plugin=checkpoint/none", before="fini role=slurmctld"),
+        "it unloaded checkpoint, switch",
+    ),
+    (
+        "daemon-stop",
+        "guide",
+        moved("fini role=slurmctld", before="switch_p_libstate_save"),
+        "it unloaded a plugin before it saved",
+    ),
+    (
+        "daemon-stop",
+        "guide",
+        moved("slurm_ckpt_free_job", nth=-1, after="fini role=slurmctld"),
+        "slurm_ckpt_free_job came after a fini",
+    ),
+    ("daemon-stop", "guide modern", dropped("fini role=slurmd node=n1"), ", switch_p_node_fini"),
     (
         "no-frag",
         "guide",
