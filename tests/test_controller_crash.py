@@ -535,3 +535,20 @@ def test_model_guide_tells_nodes_again_what_it_died_of(sent_before: int) -> None
         heard = ran.all("signal", role="task", node=node, step="1.0")
         assert [arg(each, "signal") for each in heard] == [20, 19, 18]
     assert ran.job()[0] == "COMPLETED"
+
+
+@BOTH
+def test_whatever_a_slurmctld_has_not_read_when_it_dies_is_told(model: str) -> None:
+    """All that came since it was at work, one by one; each client learns that no answer comes."""
+    ran = run(
+        timeline(
+            "1 {hang: switch_p_build_jobinfo, for: 60s}",
+            "2 srun -n1 true",
+            *(f"{at} squeue" for at in (11, 12, 13, 14)),
+            "20 {crash: slurmctld}",
+            "300 {start: slurmctld}",
+        ),
+        model=model,
+    )
+    lost = [arg(each, "rpc") for each in ran.all("undeliverable", args_to="slurmctld")]
+    assert lost.count("REQUEST_JOB_INFO") == 4

@@ -496,3 +496,18 @@ def test_messages_go_wrong_also_once_a_cut_link_has_healed() -> None:
     for cuts in ((), ("cut: [n1, n2], for: 1s",)):
         ran = played(*cuts, "drop: MESSAGE_EPILOG_COMPLETE, times: 1, from: n1", SCRIPT)
         assert len(struck(ran)) == 1
+
+
+@pytest.mark.parametrize(("again", "told"), [("", 1), ('restart: "slurmd@n1", for: 1s', 2)])
+def test_a_registration_that_comes_twice_is_of_one_start(again: str, told: int) -> None:
+    """What a node is to end it is told once more where its slurmd has started once more."""
+    ran = played(
+        "duplicate: MESSAGE_NODE_REGISTRATION_STATUS, by: 50s, from: n1, times: 1",
+        'at: 2s, fault: {restart: "slurmd@n1", for: 5s}',
+        "at: 10s, as: alice, run: sbatch -N1 -w n1 --wrap 'srun sleep 20'",
+        "at: 11s, fault: {drop: MESSAGE_EPILOG_COMPLETE, from: n1, for: 60s}",
+        *[f"at: 57s, fault: {{{again}}}"] * bool(again),
+    )
+    assert len(struck(ran, "duplicate")) == 1
+    assert len(ran.all("REQUEST_TERMINATE_JOB", phase="receive", node="n1")) == told
+    assert ran.job()[0] == "COMPLETED"
