@@ -568,3 +568,20 @@ def test_a_stage_out_that_the_store_has_yet_to_tell_of_is_not_over(tmp_path: Pat
     assert states(found)[-2:] == ["STAGING_OUT", "STAGED_OUT"]
     took_s = moment(found, "STAGED_OUT") - moment(found, "STAGING_OUT")
     assert 60 < took_s <= 90
+
+
+@pytest.mark.parametrize(("first", "second"), [(10, 20), (20, 10)])
+def test_who_waits_for_space_is_expected_as_the_first_of_those_who_have_it_ends(
+    first: int, second: int
+) -> None:
+    """By its time limit."""
+    half = "-N1 --bb=size=50G --wrap 'sleep 400'"
+    found = ran(
+        submitted(1, command=f"sbatch -t{first} {half}"),
+        submitted(2, "bob", f"sbatch -t{second} {half}"),
+        submitted(50, command=f"sbatch -t5 {half}"),
+        "at: 60s, run: squeue --start -h -o %S",
+        more=small(),
+    )
+    began = min(row.start_us for row in found.result.rows) // 1_000_000
+    assert shown(found, 3) == f"2026-01-01T00:10:{began:02}\n"

@@ -248,3 +248,39 @@ def test_a_job_whose_pre_run_fails_for_the_fourth_time_is_held(
     tries = [e for e in world.events if e.name == "slurm_bb_pre_run" and e.phase != "enter"]
     assert len(tries) == 4
     assert [each.stdout == "0\n" for each in result.commands[1:]] == [False, True]
+
+
+@pytest.mark.parametrize("slurm", ["22.05", "24.05"])
+def test_who_waits_for_space_gets_it_as_soon_as_it_is_there(slurm: str, tmp_path: Path) -> None:
+    """A teardown that is over leads to a pass, whatever else happens."""
+    script = SCRIPT.replace('id == "2"', "false")
+    script += "function slurm_bb_job_teardown() os.execute('sleep 7') return 0 end\n"
+    text = TEXT.partition("files:")[0] + (
+        'files: {most.sh: "#!/bin/bash\\n#BB_LUA pool=fast capacity=600\\nsleep 5\\n"}\n'
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch most.sh}\n"
+        "  - {at: 2s, as: alice, run: sbatch most.sh}\n"
+    )
+    _, world = run(tmp_path, slurm, text, script)
+    when = {
+        (each.job, each.args["to"]): each.time_us
+        for each in world.events
+        if each.name == "bb_state" and isinstance(each.args, dict)
+    }
+    assert 0 <= when[2, "STAGING_IN"] - when[1, "COMPLETE"] < 1_000_000
+
+
+def test_a_job_that_cannot_start_after_all_keeps_its_buffer(tmp_path: Path) -> None:
+    """Its pre_run, which would fail, is taken back; in model modern it then stays CONFIGURING."""
+    script = SCRIPT + "function slurm_bb_pre_run() os.execute('sleep 9') return 1 end\n"
+    text = TEXT.partition("timeline:")[0] + (
+        "timeline:\n"
+        "  - {at: 0s, fault: {fail: select_g_job_begin}}\n"
+        "  - {at: 1s, as: alice, run: sbatch job.sh}\n"
+        "  - {at: 60s, run: squeue -h -o %T}\n"
+    )
+    result, world = run(tmp_path, "22.05", text, script)
+    called = {each.name for each in world.events if each.name.startswith("slurm_bb_")}
+    assert "slurm_bb_paths" in called
+    assert not called & {"slurm_bb_pre_run", "slurm_bb_job_teardown"}
+    assert result.commands[-1].stdout == "CONFIGURING\n"
