@@ -60,6 +60,18 @@ _NOT_RELEASED = together(
     dropped("switch_p_job_step_complete step=1.0"),
     dropped("switch_p_free_jobinfo step=1.0 role=slurmctld", -1),
 )
+
+
+def _down(node: str) -> Damage:
+    """Have a node be DOWN as job 1 starts on it."""
+    return copied(f"node_state args.node={node} args.to=ALLOCATED", args_to="DOWN*")
+
+
+def _copies(rpc: str) -> Damage:
+    """Have the network deliver a message twice."""
+    return copied("job_state job=1", name="duplicate", args_rpc=rpc)
+
+
 _N2_SILENT = dropped("MESSAGE_NODE_REGISTRATION_STATUS node=n2 phase=send", 1)
 """The slurmd of n2 that starts clean does not register."""
 
@@ -619,6 +631,178 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "0 checkpoint records were made for it",
     ),
     # What a clause finds, and what it excuses.
+    (
+        "steps-gone-before-epilog",
+        "guide modern",
+        moved("exit role=manager step=1.0 node=n1", after="epilog job=1 node=n1"),
+        " was still there at its epilog",
+    ),
+    (
+        "steps-gone-before-epilog",
+        "guide modern",
+        dropped("exit role=manager step=1.0 node=n1"),
+        " was still there at its epilog",
+    ),
+    (
+        "steps-gone-before-epilog",
+        "guide modern",
+        moved(
+            "MESSAGE_EPILOG_COMPLETE job=1 node=n1 phase=send",
+            before="exit role=script job=1 node=n1",
+            to=1,
+        ),
+        "it was reported gone during its epilog",
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        dropped("prolog job=1 node=n1"),
+        "it was forked without a prolog of its job",
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        moved("fork node=n1 role=slurmd", nth=1, before="exit role=script job=1 node=n1"),
+        "it was forked though its job's prolog had not ended well",
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        doubled("prolog job=1 node=n1"),
+        "its prolog ran again before it had ended",
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        together(doubled("prolog job=1 node=n1"), _down("n1")),
+        _HELD,
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        together(doubled("prolog job=1 node=n1"), _down("n2")),
+        "its prolog ran again before it had ended",
+    ),
+    (
+        "slurmd-launch",
+        "guide modern",
+        moved(
+            "switch_p_unpack_jobinfo step=1.0 role=slurmd node=n1",
+            before="REQUEST_LAUNCH_TASKS step=1.0 phase=receive node=n1",
+        ),
+        "switch_p_unpack_jobinfo came before it was asked for",
+    ),
+    (
+        "slurmd-launch",
+        "guide modern",
+        dropped("RESPONSE_SLURM_RC job=1 node=n1 role=slurmd phase=send"),
+        "it went: fork",
+    ),
+    ("slurmd-launch", "guide modern", dropped("fork node=n1 role=slurmd", 1), _HELD),
+    (
+        "slurmd-launch",
+        "guide modern",
+        doubled("REQUEST_BATCH_JOB_LAUNCH job=1 phase=receive"),
+        "it went: nothing",
+    ),
+    (
+        "slurmd-launch",
+        "guide modern",
+        together(
+            doubled("REQUEST_BATCH_JOB_LAUNCH job=1 phase=receive"),
+            _copies("REQUEST_BATCH_JOB_LAUNCH"),
+        ),
+        _HELD,
+    ),
+    (
+        "slurmd-launch",
+        "guide modern",
+        together(doubled("REQUEST_BATCH_JOB_LAUNCH job=1 phase=receive"), _copies("REQUEST_PING")),
+        "it went: nothing",
+    ),
+    (
+        "silence-after-epilog",
+        "guide modern",
+        moved(
+            "exit role=manager step=1.0 node=n1",
+            after="MESSAGE_EPILOG_COMPLETE job=1 node=n1 phase=send",
+        ),
+        _HELD,
+    ),
+    (
+        "node-info",
+        "guide modern",
+        changed("MESSAGE_NODE_REGISTRATION_STATUS node=n1 phase=send", args_status=5),
+        "switch_p_build_node_info, switch_p_pack_node_info, not none",
+    ),
+    (
+        "node-info",
+        "guide modern",
+        changed("MESSAGE_NODE_REGISTRATION_STATUS phase=receive", args_status=5),
+        "switch_p_unpack_node_info, switch_p_free_node_info, not none",
+    ),
+    ("node-info", "guide modern", changed("switch_p_alloc_node_info node=n1", rc=-1), _HELD),
+    (
+        "node-info",
+        "guide modern",
+        together(
+            dropped("switch_p_build_node_info node=n1"),
+            dropped("switch_p_pack_node_info node=n1"),
+            changed("switch_p_alloc_node_info node=n1", rc=-1),
+        ),
+        _HELD,
+    ),
+    (
+        "node-info",
+        "guide modern",
+        dropped("switch_p_free_node_info node=n1"),
+        "switch_p_pack_node_info, not switch_p_alloc_node_info, switch_p_build",
+    ),
+    (
+        "node-info",
+        "guide modern",
+        dropped("switch_p_free_node_info role=slurmctld"),
+        "switch_p_unpack_node_info, not ",
+    ),
+    (
+        "node-info",
+        "guide",
+        together(
+            changed("switch_p_alloc_node_info role=slurmctld", rc=-1),
+            dropped("switch_p_unpack_node_info"),
+            dropped("switch_p_free_node_info role=slurmctld"),
+        ),
+        _HELD,
+    ),
+    (
+        "node-info",
+        "guide",
+        together(
+            dropped("switch_p_unpack_node_info"), dropped("switch_p_free_node_info role=slurmctld")
+        ),
+        "the calls were switch_p_alloc_node_info, not",
+    ),
+    (
+        "launch-once-a-node",
+        "guide modern",
+        doubled("REQUEST_LAUNCH_TASKS step=1.0 phase=send"),
+        "a node was told twice to launch it",
+    ),
+    (
+        "launch-once-a-node",
+        "guide modern",
+        dropped("switch_p_pack_jobinfo step=1.0 role=srun"),
+        "2 nodes were told, with 1 packed credentials",
+    ),
+    (
+        "launch-once-a-node",
+        "guide modern",
+        moved(
+            "switch_p_pack_jobinfo step=1.0 role=srun",
+            after="REQUEST_LAUNCH_TASKS step=1.0 phase=send",
+        ),
+        "a launch went out before its credential",
+    ),
     (
         "node-start",
         "guide modern",
