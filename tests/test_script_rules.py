@@ -254,6 +254,29 @@ RULES = {
         "06\n04\n04\n"
     ),
     "basename .sh .sh; basename a.sh .sh": ".sh\na\n",
+    # An error of the shell's own ends a script under `set -e` at once, tested or not, with $? if
+    # that is a failure. Errors of builtins and arithmetic do not, nor any in a tested eval or `.`.
+    "set -e; readonly r=1; r=2 true || echo no; echo on": "",
+    "set -e; readonly r=1; if r=2; then :; fi; echo on": "",
+    "set -e; readonly r=1; ! for r in 1; do :; done; echo on": "",
+    "set -e; readonly r=1; export r=2 || echo no; echo on": "",
+    "set -e; readonly r=1; declare r=2 || echo no; unset r || echo no; echo on": "no\nno\non\n",
+    "set -e; a=(1); : ${a[-9]} || echo no; echo on": "",
+    "set -e; a=(1); a[-9]=3 || echo no; echo on": "",
+    "set -e; a=(1); ((a[-9] == 0)) && echo no; echo on": "",
+    "set -e; : $((1/0)) || echo no\necho on": "on\n",
+    "set -e; trap 'echo E$?' EXIT; f() { return 4; }; a=(1); f || a[-9]=3; echo on": "E4\n",
+    "set -e; x= ; cat < $x || echo no; : ${!x} || echo no; echo on": "no\n",
+    "set +e; a=(1); : ${a[-9]} || echo no; echo on": "on\n",
+    "set -e; if . /no/such; then :; else echo no; fi; command . /no/such || echo n; echo on": (
+        "no\nn\non\n"
+    ),
+    "set -e; eval '. /no/such || echo no'; builtin . /no/such || echo no; echo on": "no\n",
+    "set -e; f() { . /no/such; echo in; }; f || :; echo on": "in\non\n",
+    "set -e; readonly r=1; eval 'r=2 true; echo in' || :; r=2 true || :; echo on": "in\n",
+    "set -e; eval 'set -e; : ${a[-9]}; echo in' || :; eval false || echo no; echo on": (
+        "in\nno\non\n"
+    ),
 }
 
 

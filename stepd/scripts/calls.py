@@ -31,6 +31,9 @@ from simctl.stepd.signals import ERR_TRAP
 _WEIGHT_OF_TEXT = 3
 """How many commands in one another a text counts for that is read while the script runs."""
 
+_LENIENT = ("eval", "source", ".", "command")
+"""In which `set -e` does nothing at all while somebody asks how they end."""
+
 
 @attrs.define
 class Calls(Compounds):
@@ -158,7 +161,13 @@ class Calls(Compounds):
                     await self._show((word.text,), before=f"{word.name}=")
         if texts[0] in state.functions:
             return await self.call_function(texts, streams, tested=tested)
-        return await self.perform_command(texts, streams, words[1:])
+        kept = state.lenient
+        # What `builtin` names is not among them.
+        state.lenient = kept or (tested and texts[0] in _LENIENT)
+        try:
+            return await self.perform_command(texts, streams, words[1:])
+        finally:
+            state.lenient = kept
 
     async def perform_command(
         self, texts: list[str], streams: Redirects, arguments: list[str | Declared] | None = None
