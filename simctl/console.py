@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Final, cast
 
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _COLOURS: Final = re.compile("(\x1b\\[[0-9;]*m)")
 _DESCRIPTORS: Final = (0, 1, 2)
 
 
 def visible(text: str, encoding: str = "utf-8") -> str:
     r"""Return a text without control characters, and without what an encoding lacks.
+
+    What turns the direction of a line is such a character as well.
 
     Each stands as JSON writes it (`\u001b`); line ends and tabs are left.
     """

@@ -53,6 +53,13 @@ def test_what_cannot_be_shown_stands_as_json_writes_it(encoding: str, shown: str
     assert visible("\udcff", encoding) == "\\udcff"
 
 
+def test_nothing_turns_the_direction_of_a_line() -> None:
+    """What a terminal then shows is not what stands there; nor does anything else end a line."""
+    turns = [chr(each) for each in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))]
+    assert visible("".join(turns)) == "".join(f"\\u{ord(each):04x}" for each in turns)
+    assert visible("\u2027\u202f\u2065\u206a") == "\u2027\u202f\u2065\u206a"
+
+
 def test_colours_of_our_own_are_let_through_until_names_are_told() -> None:
     """The help of argparse has some; movements of the cursor are none."""
     below = io.StringIO()

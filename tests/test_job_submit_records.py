@@ -128,8 +128,11 @@ def test_minutes_of_no_time_are_negative(tmp_path: Path) -> None:
 def test_modules_beside_a_script_come_with_it(tmp_path: Path) -> None:
     """Those that it names, and those that these name, lie where it does on every host."""
     (tmp_path / "lib").mkdir()
+    outside = tmp_path.parent / f"{tmp_path.name}.lua"
+    outside.write_text("return 1\n")
     (tmp_path / "rules.lua").write_text(
         "local limits = dofile('/etc/slurm/lib/limits.lua')\nreturn {most = limits.most}\n"
+        f"-- dofile('/etc/slurm/{outside}') dofile('/etc/slurm/../{outside.name}')\n"
     )
     (tmp_path / "lib" / "limits.lua").write_text("return {most = 7}\n")
     (tmp_path / "other.lua").write_text("error('nobody asked for it')\n")

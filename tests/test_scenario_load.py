@@ -760,6 +760,15 @@ def test_a_damaged_scenario_is_read_or_told_to_be_wrong(at: int, piece: str, cut
         assert mistake.message
 
 
+@pytest.mark.parametrize("conf", ["", "slurm_conf: {BurstBufferType: burst_buffer/generic}"])
+@pytest.mark.parametrize("key", [field.name for field in FIELDS])
+def test_a_key_without_a_value_is_left_out_or_told_to_be_wrong(key: str, conf: str) -> None:
+    """As `slurm_conf:` with its keys commented out."""
+    lines = [line for line in (*CLUSTER.splitlines(), conf) if not line.startswith(f"{key}:")]
+    for empty in ("", "null", "~", "[]", "{}", "''"):
+        _found("\n".join([*lines, f"{key}: {empty}"]))
+
+
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.sampled_from([field.name for field in FIELDS]), st.data())
 def test_any_value_under_any_key_is_read_or_told_to_be_wrong(key: str, data: st.DataObject) -> None:

@@ -23,7 +23,7 @@ from simctl.serve.frames import frame
 from simctl.serve.log import TraceLog
 from simctl.serve.recording import Recorder
 from simctl.serve.session import Session
-from simctl.status import WRONG_INPUT
+from simctl.status import OK, WRONG_INPUT
 from simctl.testing.served import CLUSTER, Served
 from simctl.world import World
 from tests.serving import LONG_S, alive, server_of, submit, until
@@ -346,6 +346,22 @@ def test_a_folder_in_which_another_has_such_a_file_is_left_alone(
     assert "it is left alone: name another --dir" in capsys.readouterr().err
     assert mine.read_text() == "mine\n"
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_server_that_is_told_to_end_as_it_starts_has_not_broken(number: int) -> None:
+    """Both processes are told, as `timeout` and a closed terminal do, before one can heed it."""
+    code = (
+        "import os, signal, time\n"
+        "from simctl.serve.watchdog import guard\n"
+        "def serve():\n"
+        f"    os.killpg(0, {number:d})\n"
+        "    time.sleep(60)\n"
+        "os._exit(guard(serve, lambda: None, b'MARK=none:'))\n"
+    )
+    words = [sys.executable, "-c", code]
+    ran = subprocess.run(words, timeout=30, check=False, capture_output=True, process_group=0)
+    assert ran.returncode == OK, ran.stderr
 
 
 # As root.

@@ -385,7 +385,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
             name: text
             for kind in SCRIPTS
             if f"{kind}_lua" in values.places
-            for name, text in values[f"{kind}_lua"].items()
+            for name, text in (values[f"{kind}_lua"] or {}).items()
         },
         nodes=values["nodes"],
         partitions=values["partitions"],
@@ -461,7 +461,7 @@ def _place(value: Value, reading: Reading) -> str:
 def _setting(values: Values, name: str, reading: Reading) -> Value:
     """Return where a key of slurm.conf has its value: in the scenario, or in the site's file."""
     conf = values.place("slurm_conf")
-    for key, node in conf.node.value:
+    for key, node in conf.node.value if isinstance(conf.node, yaml.MappingNode) else ():
         if str(key.value).casefold() == name.casefold():
             return conf.child(str(key.value), node)
     if reading.site is not None and name.casefold() in reading.site.settings:

@@ -85,7 +85,8 @@ def modules_beside(script: Path, text: str) -> dict[str, str]:
             name = place or f"{module.replace('.', '/')}.lua"
             path = script.parent / name
             own = path.name == script.name or name in found
-            if not own and ".." not in path.parts and path.is_file():
+            beside = not name.startswith("/") and ".." not in Path(name).parts
+            if not own and beside and path.is_file():
                 try:
                     found[name] = read_script(str(path))
                 except OSError:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 
 from simctl.serve import linux
-from simctl.status import BROKEN
+from simctl.status import BROKEN, OK
 
 
 def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> int:
@@ -30,13 +30,21 @@ def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> i
         os._exit(_serve(serve, clear, mark, own))
     # A terminal tells both; what comes to this process alone is handed on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    told: set[int] = set()
+
+    def hand_on(number: int, _: object) -> None:
+        told.add(number)
+        linux.kill([pid], number)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: linux.kill([pid], number))
+        signal.signal(number, hand_on)
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:
         linux.kill_all_below(own, mark)
         clear()
+    if -status in told:
+        return OK  # it was told to end before it could heed that
     if status < 0:
         print(f"simctl serve: the server was killed by signal {-status}", file=sys.stderr)
         return BROKEN
