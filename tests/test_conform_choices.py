@@ -730,3 +730,104 @@ def test_what_one_turn_does_keeps_its_order(run: str, recorded: str, told: int) 
         (next((each for each in mine if each.what == other.what), None), other) for other in others
     ]
     assert len(list(swapped(mine, others, pairs))) == told
+
+
+_HERE: Final = "job=1 step=1.0 node=n1"
+_JOB: Final = "job: state"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        # Facts: what may not be turned round. Waits: what may not take a hundred times as long.
+        (f"slurmctld: REQUEST_STEP_COMPLETE~received {_HERE}", "switch_p_job_step_complete", "f"),
+        (f"slurmctld: REQUEST_STEP_COMPLETE {_HERE}", "switch_p_job_step_complete", ""),
+        (f"slurmd: REQUEST_LAUNCH_TASKS~received {_HERE}", "stepd: init", "f"),
+        (f"slurmd: REQUEST_LAUNCH_TASKS~received {_HERE}", "srun: init", ""),
+        (f"slurmd: REQUEST_LAUNCH_TASKS~received {_HERE}", "stepd: fini", ""),
+        (f"slurmd: REQUEST_LAUNCH_TASKS~received {_HERE}", "stepd: init step=2.0", ""),
+        (f"slurmd: REQUEST_LAUNCH_TASKS~received {_HERE}", "stepd: init node=n2", ""),
+        ("slurmd: REQUEST_LAUNCH_TASKS~received node=n1 step=", "stepd: init step=", ""),
+        ("slurmd: REQUEST_LAUNCH_TASKS~received step=1.0 node=", "stepd: init node=", ""),
+        ("slurmctld: REQUEST_BATCH_JOB_LAUNCH job=1", "stepd: init step=1.batch", "f"),
+        ("slurmctld: REQUEST_BATCH_JOB_LAUNCH job=1", "stepd: init step=1.0", ""),
+        ("slurmctld: REQUEST_BATCH_JOB_LAUNCH job=1", "stepd: fini step=1.batch", ""),
+        ("slurmctld: REQUEST_BATCH_JOB_LAUNCH job=1", "stepd: init step=1.batch job=2", ""),
+        (f"{_JOB} PENDING > RUNNING job=1", "switch_p_build_jobinfo", "f"),
+        (f"{_JOB} RUNNING > PENDING job=1", "switch_p_build_jobinfo", ""),
+        ("node n1: node PENDING > RUNNING job=1", "switch_p_build_jobinfo", ""),
+        ("slurmd: prolog job=1 node=n1", "stepd: init", "f"),
+        ("slurmd: prolog node=n1", "stepd: init", ""),
+        ("slurmd: prolog job=1", "stepd: init", ""),
+        ("slurmd: prolog job=2 node=n1", "stepd: init job=1", ""),
+        (f"slurmd: gone~x {_HERE}", f"{_JOB} COMPLETED|COMPLETING > COMPLETED", ""),
+        (
+            f"slurmctld: MESSAGE_EPILOG_COMPLETE~received {_HERE}",
+            f"{_JOB} COMPLETED|COMPLETING > COMPLETED",
+            "f",
+        ),
+        (
+            f"slurmctld: MESSAGE_EPILOG_COMPLETE~received {_HERE}",
+            f"{_JOB} COMPLETED|COMPLETING > FAILED|COMPLETING",
+            "",
+        ),
+        (
+            f"slurmctld: MESSAGE_EPILOG_COMPLETE~received {_HERE}",
+            f"{_JOB} RUNNING > COMPLETED",
+            "",
+        ),
+        (
+            f"slurmctld: MESSAGE_EPILOG_COMPLETE~received {_HERE}",
+            "node n1: node IDLE|COMPLETING > IDLE",
+            "",
+        ),
+        (f"stepd: fork {_HERE}", "task: task~ended status=0", "w"),
+        (f"stepd: fork {_HERE}", "task: task~ended status=256", ""),
+        (f"stepd: fork {_HERE}", "task: exec status=0", ""),
+        (f"stepd: exec {_HERE}", "task: task~ended status=0", ""),
+        (f"stepd: fork {_HERE}", "task: task~ended status=0 node=n2", ""),
+        (f"stepd: switch_p_job_postfini {_HERE}", "stepd: done", "w"),
+        (f"stepd: switch_p_job_postfini {_HERE}", "srun: done", ""),
+        (f"slurmd: REQUEST_TERMINATE_JOB~received {_HERE}", "task: task~ended status=9", "w"),
+        (f"slurmd: REQUEST_KILL_TIMELIMIT~received {_HERE}", "task: task~ended status=9", "w"),
+        (f"slurmd: REQUEST_TERMINATE_JOB {_HERE}", "task: task~ended status=9", ""),
+        (f"{_JOB} RUNNING > FAILED|COMPLETING job=1", f"{_JOB} FAILED|COMPLETING > FAILED", "w"),
+        (f"{_JOB} RUNNING > FAILED job=1", f"{_JOB} FAILED|COMPLETING > FAILED", ""),
+        (f"{_JOB} PENDING > RUNNING job=1", f"{_JOB} RUNNING > TIMEOUT|COMPLETING", "w"),
+        (f"{_JOB} PENDING > RUNNING job=1", f"{_JOB} SUSPENDED > TIMEOUT|COMPLETING", ""),
+        (f"{_JOB} PENDING > RUNNING job=1", f"{_JOB} RUNNING > CANCELLED|COMPLETING", ""),
+        (f"{_JOB} REQUEUED > PENDING job=1", f"{_JOB} PENDING > RUNNING", "w"),
+        (f"{_JOB} COMPLETED > PENDING job=1", f"{_JOB} PENDING > RUNNING", ""),
+        (
+            "node n1: node IDLE > IDLE|NO_RESPOND node=n1",
+            "node n1: node IDLE|NO_RESPOND > DOWN|NO_RESPOND",
+            "w",
+        ),
+        (
+            "node n1: node IDLE > IDLE|NO_RESPOND node=n1",
+            "node n1: node IDLE|NO_RESPOND > IDLE",
+            "",
+        ),
+        (
+            "node n1: node IDLE > IDLE|NO_RESPOND node=n1",
+            "node n1: node IDLE|NO_RESPOND > DOWN|NO_RESPOND node=n2",
+            "",
+        ),
+        ("node n1: call IDLE > IDLE|NO_RESPOND", "call IDLE|NO_RESPOND > DOWN", ""),
+    ],
+)
+def test_what_two_acts_owe_each_other(first: str, second: str, told: str) -> None:
+    """The second has the job, step and node of the first, unless it says others."""
+    mine = dict(each.split("=") for each in first.split() if "=" in each)
+    own = {each.split("=")[0] for each in second.split() if "=" in each}
+    second += "".join(
+        f" {key}={value}"
+        for key, value in mine.items()
+        if key in ("job", "step", "node") and key not in own
+    )
+    recorded = acts_of(f"{first} when_s=0; {second} when_s=1")
+    turned, late = acts_of(f"{second}; {first}"), acts_of(f"{first} when_s=0; {second} when_s=100")
+    assert bool(list(broken_facts(turned, recorded))) is ("f" in told)
+    assert bool(list(other_times(late, recorded, []))) is ("w" in told)
+    assert not list(broken_facts(recorded, recorded))
+    assert not list(other_times(recorded, recorded, []))

@@ -2,14 +2,18 @@
 
 import json
 import shlex
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from simctl.cli import main
 from simctl.kernel.footprint import EVERYTHING, Footprint, Step
-from simctl.testing.explore.exhaustive import Exhaustive, Tally
-from simctl.testing.explore.reduction import races
+from simctl.testing.explore.exhaustive import Exhaustive, Tally, outcome
+from simctl.testing.explore.reduction import RedundantError, Tree, races
 from simctl.testing.explore.trial import Terms, load_text
 
 CLUSTER = """\
@@ -175,3 +179,121 @@ def test_races_are_told_from_order_that_is_forced(
 ) -> None:
     """Two that meet race unless one led to the other; what has to come before goes first."""
     assert [race.first for race in races(steps)] == found
+
+
+Threads = Sequence[str]
+"""What each thread does, turn by turn: ``wx rx,ry`` writes x, then reads x and y."""
+
+
+def footprint(turn: str) -> Footprint:
+    """Return what a turn touches."""
+    touched = turn.split(",")
+    return Footprint(
+        writes={each[1:] for each in touched if each[0] == "w"},
+        reads={each[1:] for each in touched if each[0] == "r"},
+    )
+
+
+def differing(threads: Threads) -> set[frozenset[tuple[int, int]]]:
+    """Return the orders of turns that meet, each as what comes before what: all there are."""
+    turns = [(thread, at) for thread, text in enumerate(threads) for at in range(len(text.split()))]
+    names = {turn: number for number, turn in enumerate(turns)}
+    touched = {
+        names[thread, at]: footprint(turn)
+        for thread, text in enumerate(threads)
+        for at, turn in enumerate(text.split())
+    }
+    found = set()
+    for order in permutations(turns):
+        if all(order.index((t, at - 1)) < order.index((t, at)) for t, at in turns if at):
+            found.add(before_each_other([names[turn] for turn in order], touched))
+    return found
+
+
+def before_each_other(
+    order: Sequence[int], touched: Mapping[int, Footprint]
+) -> frozenset[tuple[int, int]]:
+    """Return which turns come before which, of those that meet."""
+    return frozenset(
+        (one, other)
+        for at, one in enumerate(order)
+        for other in order[at + 1 :]
+        if touched[one].meets(touched[other])
+    )
+
+
+def searched(threads: Threads) -> list[frozenset[tuple[int, int]]]:
+    """Return the orders that the search comes to, each as often as it runs it to its end."""
+    programs = [text.split() for text in threads]
+    starts = [sum(map(len, programs[:thread])) for thread in range(len(programs))]
+    touched = {
+        start + at: footprint(turn)
+        for start, program in zip(starts, programs, strict=True)
+        for at, turn in enumerate(program)
+    }
+    tree, found = Tree(), []
+    while True:
+        schedule, taken = tree.schedule(calls=False), list[Step]()
+        due = [(start, -1) for start in starts]
+        line = cast(Any, SimpleNamespace(name=lambda turn: turn[0], steps=None, due=due))
+        line.steps, point = SimpleNamespace(taken=taken), 0
+        try:
+            while due:
+                at = schedule.choose(line) if len(due) > 1 else 0
+                point += len(due) > 1
+                name, creator = due.pop(at)
+                taken.append(
+                    Step(name, creator, 0, touched[name], frozenset(), point if due else 0)
+                )
+                if name + 1 in touched and name + 1 not in starts:
+                    due.append((name + 1, len(taken) - 1))
+                    due.sort()
+            schedule.settle(line)
+            found.append(before_each_other([step.name for step in taken], touched))
+        except RedundantError:
+            pass
+        if not tree.advance(taken):
+            return found
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        *(["wx", "wy", "wz"], ["wx", "wx"], ["wx", "wx", "wx"], ["wx", "rx", "rx"]),
+        *(["wx", "rx", "wy", "ry"], ["wx", "rx,wy", "ry"], ["wx wy", "ry rx"], ["rx wx", "rx wx"]),
+        *(["wx wx", "wx"], ["wx ry", "wy rx", "rz"], ["wx,wy", "rx wz", "ry rz"]),
+    ],
+)
+def test_every_order_that_differs_is_run_once(threads: Threads) -> None:
+    """Of all orders of the turns of some threads: none is missed, and none is run again."""
+    found = searched(threads)
+    assert set(found) == differing(threads)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"fatal": ["no disk (pid 7)"]}, {"fatal": ["no disk (pid 9)"]}, True),
+        ({"fatal": ["no disk (pid 7)"]}, {"fatal": ["no file (pid 7)"]}, False),
+        ({"commands": ["a", "b"]}, {"commands": ["b", "a"]}, True),
+        ({"commands": ["a", "a"]}, {"commands": ["a"]}, False),
+        ({"jobs": ["a", "b"]}, {"jobs": ["b", "a"]}, False),
+        ({"stalled": ["a"]}, {}, False),
+    ],
+)
+def test_outcomes_are_told_apart_by_what_came_and_not_by_pids(
+    one: dict[str, list[str]], other: dict[str, list[str]], same: bool
+) -> None:
+    """Nor by which of the commands, errors and ends was the first."""
+
+    def outcome_of(said: dict[str, list[str]]) -> str:
+        keys = ("commands", "plugin_errors", "fatal", "stalled", "jobs")
+        result = SimpleNamespace(
+            as_json=lambda: {key: said.get(key, []) for key in keys},
+            expectations=(),
+            orderings=SimpleNamespace(broken=()),
+        )
+        return outcome(cast(Any, SimpleNamespace(result=result)))
+
+    assert (outcome_of(one) == outcome_of(other)) is same

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ import simctl.testing
 from simctl.cli import main
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 from simctl.testing.plugin_check import check
+from simctl.testing.plugin_check.observe import Observer
 
 PRINTS = """
 from simctl.plugin import SwitchPlugin
@@ -179,3 +181,14 @@ def test_one_plugin_that_was_not_driven_is_told_by_the_status(
     monkeypatch.setattr(check, "_found", lambda *_: found)
     monkeypatch.setattr(check, "check_plugin", lambda *_, **__: next(results))
     assert main(["plugins", "check", "one", "other"]) == status
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_another_run_has_left_is_no_doing_of_a_thread(again: bool) -> None:
+    """Processes of the next run may have the same numbers, and what they keep is their own."""
+    observer = Observer(object, ())
+    observer._last[5] = {"key": 1}
+    if again:
+        observer.new_run("the next")
+    observer._note_threads(cast(Any, SimpleNamespace(pid=5, ppid=1, role="task")), {"key": 2})
+    assert bool(observer._writes) is not again
