@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from simctl.stepd.scripts.file_tests import may
+from simctl.stepd.scripts.host import Info
 from tests.bash_runs import Came, in_ours
 
 RULES = {
@@ -307,3 +309,23 @@ def test_modules_are_loaded_and_unloaded_by_name_with_a_version_or_without() -> 
     """LOADEDMODULES tells of them, also the programs that a script starts."""
     scripts = [f"module {each}; bash -c 'echo $LOADEDMODULES'" for each in MODULES]
     assert [each.output for each in in_ours(scripts)] == [f"{each}\n" for each in MODULES.values()]
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_dir", "uid", "rights"),
+    [
+        *((0o754, False, 1001, "rwx"), (0o754, False, 1002, "r"), (0o077, False, 1001, "")),
+        *((0o077, False, 1002, "rwx"), (0o640, False, 0, "rw"), (0o001, False, 0, "rwx")),
+        *((0o100, False, 0, "rwx"), (0o010, False, 0, "rwx"), (0o000, True, 0, "rwx")),
+        *((0o000, True, 1001, ""), (0o000, False, 0, "rw")),
+    ],
+)
+def test_root_executes_what_somebody_may_and_reads_and_writes_all(
+    mode: int, is_dir: bool, uid: int, rights: str
+) -> None:
+    """Others by the rights of the owner, or of those who are not; as scripts' tests tell."""
+    found = Info(is_dir=is_dir, size=1, mode=mode, uid=1001)
+    assert (
+        "".join(name for name, bit in zip("rwx", (4, 2, 1), strict=True) if may(found, bit, uid))
+        == rights
+    )

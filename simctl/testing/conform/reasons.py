@@ -35,7 +35,7 @@ _TEXTS: Final = (
 _OF_NODES: Final = frozenset(
     {
         *("Not responding", "Prolog error", "Epilog error", "batch job complete failure"),
-        *("Duplicate jobid", "Kill task failed", "Node unexpectedly rebooted", "None"),
+        *("Duplicate jobid", "Kill task failed", "Node unexpectedly rebooted"),
         *("Low RealMemory", "Low CPUs", "gres/gpu count too low", "Invalid slurmd version"),
     }
 )
@@ -101,7 +101,7 @@ def _of_job(act: Act, codes: Sequence[int]) -> str:
     expected = _reasons(after.split("|")[0], codes)
     if expected and reason not in expected:
         return f"reason={reason}, recorded {' or '.join(expected)}"
-    if not expected and not _is_known(reason):
+    if not _is_known(reason):
         return f"reason={reason}, and that is none"
     if "COMPLETING" in before and "COMPLETING" not in after and not after.startswith("PENDING"):
         told = _exit_codes(after, codes)
