@@ -72,6 +72,12 @@ def _copies(rpc: str) -> Damage:
     return copied("job_state job=1", name="duplicate", args_rpc=rpc)
 
 
+_ATTACH, _EXEC, _TASK_ENDS = (
+    f"{name} {_STEP0} task=1" for name in ("switch_p_job_attach", "exec", "exit")
+)
+_NO_TASK = together(dropped(_ATTACH), dropped(_EXEC))
+"""A task neither attaches nor executes anything."""
+
 _N2_SILENT = dropped("MESSAGE_NODE_REGISTRATION_STATUS node=n2 phase=send", 1)
 """The slurmd of n2 that starts clean does not register."""
 
@@ -631,6 +637,301 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "0 checkpoint records were made for it",
     ),
     # What a clause finds, and what it excuses.
+    (
+        "job-functions-in-order",
+        "guide modern",
+        doubled(f"switch_p_job_preinit {_STEP0}"),
+        "switch_p_job_preinit was called twice",
+    ),
+    (
+        "job-functions-in-order",
+        "guide modern",
+        doubled(f"switch_p_job_init {_STEP0}"),
+        "switch_p_job_init was called twice",
+    ),
+    (
+        "job-functions-in-order",
+        "guide modern",
+        doubled(f"switch_p_job_postfini {_STEP0}"),
+        "switch_p_job_postfini was called twice",
+    ),
+    (
+        "job-functions-in-order",
+        "guide modern",
+        moved(f"switch_p_job_attach {_STEP0}", before=f"switch_p_job_init {_STEP0}"),
+        "switch_p_job_attach began before switch_p_job_init ended",
+    ),
+    (
+        "job-functions-in-order",
+        "guide modern",
+        moved(f"switch_p_job_postfini {_STEP0}", before=f"switch_p_job_fini {_STEP0}"),
+        "switch_p_job_postfini began before switch_p_job_fini ended",
+    ),
+    (
+        "job-functions-in-order",
+        "guide modern",
+        moved(f"switch_p_job_fini {_STEP0}", before=f"switch_p_job_attach {_STEP0}"),
+        "switch_p_job_fini began before switch_p_job_attach ended",
+    ),
+    ("attach-before-exec", "guide modern", doubled(_ATTACH), "it attached twice"),
+    (
+        "attach-before-exec",
+        "guide modern",
+        together(dropped(_ATTACH), changed(_EXEC, name="slurm_ckpt_restart_task")),
+        "slurm_ckpt_restart_task without an attach",
+    ),
+    ("attach-before-exec", "guide modern", _NO_TASK, "it never attached"),
+    ("attach-before-exec", "guide modern", together(_NO_TASK, changed(_TASK_ENDS, rc=9)), _HELD),
+    (
+        "attach-before-exec",
+        "guide modern",
+        together(_NO_TASK, changed(f"exit {_STEP0} role=manager", rc=9)),
+        _HELD,
+    ),
+    ("attach-before-exec", "guide modern", together(_NO_TASK, dropped(_TASK_ENDS)), _HELD),
+    (
+        "attach-before-exec",
+        "guide modern",
+        together(changed(_ATTACH, rc=-1), dropped(_EXEC)),
+        "its attach failed and it did not exit with 1",
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        together(changed(_ATTACH, rc=-1), dropped(_EXEC), changed(_TASK_ENDS, rc=256)),
+        _HELD,
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        together(changed(_ATTACH, rc=-1), dropped(_EXEC), changed(_TASK_ENDS, rc=9)),
+        _HELD,
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        together(changed(_ATTACH, rc=-1), dropped(_EXEC), dropped(_TASK_ENDS)),
+        _HELD,
+    ),
+    (
+        "attach-count",
+        "guide modern",
+        changed(f"switch_p_job_preinit {_STEP0}", rc=-1),
+        "switch_p_job_preinit failed, and tasks were forked all the same",
+    ),
+    (
+        "attach-count",
+        "guide modern",
+        changed(f"switch_p_job_init {_STEP0}", rc=-1),
+        "switch_p_job_init failed, and tasks were forked all the same",
+    ),
+    ("attach-count", "guide modern", together(dropped(_ATTACH), changed(_TASK_ENDS, rc=9)), _HELD),
+    ("attach-count", "guide modern", changed(_TASK_ENDS, rc=9), _HELD),
+    (
+        "attach-count",
+        "guide modern",
+        together(dropped(_ATTACH), dropped(f"exit {_STEP0} role=manager")),
+        _HELD,
+    ),
+    (
+        "job-functions-in-their-processes",
+        "guide",
+        changed(f"switch_p_job_init {_STEP0}", pid=11),
+        "switch_p_job_init was called in P1",
+    ),
+    (
+        "job-functions-in-their-processes",
+        "guide",
+        changed(f"switch_p_job_postfini {_STEP0}", pid=12),
+        "switch_p_job_postfini was called in process 12, not 11",
+    ),
+    (
+        "job-functions-in-their-processes",
+        "guide",
+        changed(_ATTACH, pid=12),
+        "switch_p_job_attach in process 12 as 1001",
+    ),
+    (
+        "postfini-iff-preinit",
+        "guide modern",
+        changed(f"switch_p_job_preinit {_STEP0}", rc=-1),
+        "switch_p_job_postfini without a good switch_p_job_preinit",
+    ),
+    (
+        "postfini-iff-preinit",
+        "guide modern",
+        together(
+            changed(f"switch_p_job_preinit {_STEP0}", rc=-1),
+            dropped(f"switch_p_job_postfini {_STEP0}"),
+        ),
+        _HELD,
+    ),
+    (
+        "postfini-iff-preinit",
+        "guide modern",
+        together(
+            dropped(f"switch_p_job_postfini {_STEP0}"), changed(f"exit {_STEP0} role=manager", rc=9)
+        ),
+        _HELD,
+    ),
+    (
+        "postfini-iff-preinit",
+        "modern",
+        together(
+            dropped(f"switch_p_job_postfini {_STEP0}"), dropped(f"switch_p_job_init {_STEP0}")
+        ),
+        _HELD,
+    ),
+    (
+        "postfini-iff-preinit",
+        "guide",
+        together(
+            dropped(f"switch_p_job_postfini {_STEP0}"), dropped(f"switch_p_job_init {_STEP0}")
+        ),
+        "switch_p_job_preinit succeeded, and switch_p_job_postfini was never called",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        dropped(f"switch_p_job_init {_STEP0}"),
+        "switch_p_job_fini without a good switch_p_job_init",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        changed(f"exit {_STEP0} role=session", rc=256),
+        "switch_p_job_fini returned 0 and P2 exited with 1",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        changed(f"switch_p_job_fini {_STEP0}", rc=-1),
+        "switch_p_job_fini returned -1 and P2 exited with 0",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        together(
+            changed(f"switch_p_job_fini {_STEP0}", rc=-1),
+            changed(f"exit {_STEP0} role=session", rc=256),
+        ),
+        _HELD,
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        dropped(f"switch_p_job_fini {_STEP0}"),
+        "P2 exited with 0 and never called switch_p_job_fini",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        together(
+            dropped(f"switch_p_job_fini {_STEP0}"), changed(f"exit {_STEP0} role=session", rc=256)
+        ),
+        _HELD,
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        together(
+            dropped(f"switch_p_job_fini {_STEP0}"), changed(f"exit {_STEP0} role=session", rc=9)
+        ),
+        _HELD,
+    ),
+    (
+        "fini-iff-init",
+        "modern",
+        dropped(f"switch_p_job_init {_STEP0}"),
+        "switch_p_job_fini without a good switch_p_job_init",
+    ),
+    (
+        "fini-iff-init",
+        "modern",
+        dropped(f"switch_p_job_fini {_STEP0}"),
+        "switch_p_job_init succeeded, and switch_p_job_fini was never called",
+    ),
+    (
+        "fini-iff-init",
+        "modern",
+        together(
+            dropped(f"switch_p_job_fini {_STEP0}"), changed(f"exit {_STEP0} role=manager", rc=9)
+        ),
+        _HELD,
+    ),
+    (
+        "fini-iff-init",
+        "modern",
+        together(
+            dropped(f"switch_p_job_fini {_STEP0}"), changed(f"switch_p_job_init {_STEP0}", rc=-1)
+        ),
+        _HELD,
+    ),
+    (
+        "all-dead-before-postfini",
+        "guide modern",
+        moved(_TASK_ENDS, after=f"switch_p_job_fini {_STEP0}"),
+        " was still there when switch_p_job_fini began",
+    ),
+    (
+        "all-dead-before-postfini",
+        "guide modern",
+        dropped(_TASK_ENDS),
+        " was still there when switch_p_job_fini began",
+    ),
+    (
+        "all-dead-before-postfini",
+        "guide",
+        moved(f"exit {_STEP0} role=session", after=f"switch_p_job_postfini {_STEP0}"),
+        " was still there when switch_p_job_postfini began",
+    ),
+    (
+        "task-exits-told-before-postfini",
+        "guide",
+        moved(
+            "MESSAGE_TASK_EXIT step=1.0 node=n1 phase=send", after=f"switch_p_job_postfini {_STEP0}"
+        ),
+        "srun was told of a task after postfini",
+    ),
+    (
+        "postfini-before-last-task-exit",
+        "modern",
+        moved(
+            "MESSAGE_TASK_EXIT step=1.0 node=n1 phase=send",
+            before=f"switch_p_job_postfini {_STEP0}",
+        ),
+        "srun was told of its last task before postfini",
+    ),
+    (
+        "task-exits-told-before-postfini",
+        "guide",
+        moved(
+            "REQUEST_STEP_COMPLETE step=1.0 node=n1 role=manager phase=send",
+            before=f"switch_p_job_postfini {_STEP0}",
+        ),
+        "the step's end was reported before postfini",
+    ),
+    (
+        "postfini-before-last-task-exit",
+        "modern",
+        moved(
+            "REQUEST_STEP_COMPLETE step=1.0 node=n1 role=manager phase=send",
+            before=f"switch_p_job_postfini {_STEP0}",
+        ),
+        "the step's end was reported before postfini",
+    ),
+    *(
+        (
+            "batch-knows-no-switch",
+            "guide modern",
+            copied("slurm_ckpt_stepd_prefork step=1.batch", name=f"switch_p_{name}"),
+            f"switch_p_{name} was called",
+        )
+        for name in (
+            *("job_preinit", "job_init", "job_attach", "job_fini", "job_postfini"),
+            *(f"{verb}_jobinfo" for verb in ("alloc", "unpack", "pack", "free", "build", "copy")),
+        )
+    ),
     (
         "steps-gone-before-epilog",
         "guide modern",

@@ -309,7 +309,8 @@ def all_dead_before_postfini(run: Observed) -> Iterator[Finding]:
 
 
 def _dead_before(run: Observed, daemon: StepDaemon, calls: list[Event]) -> Finding:
-    sessions = {pid_of(e): e for e in daemon.events if e.role == "session"}
+    # Of each its first event: a session that ends too late was there before.
+    sessions = {pid_of(e): e for e in reversed(daemon.events) if e.role == "session"}
     for call in calls:
         others = sessions if call.name == POSTFINI else {}
         for pid, first in (daemon.tasks | others).items():
