@@ -8,6 +8,7 @@ from msgspec import UNSET
 from simctl.ctld.controller import Controller
 from simctl.ctld.scheduling import schedule
 from simctl.kernel.events import Event
+from simctl.kernel.procs import OUT_OF_MEMORY_STATUS
 from simctl.orderings.checking import declared
 from simctl.testing import run_scenario
 from tests.cluster import TWO_NODES, Ran, fault, run
@@ -77,6 +78,11 @@ _ATTACH, _EXEC, _TASK_ENDS = (
 )
 _NO_TASK = together(dropped(_ATTACH), dropped(_EXEC))
 """A task neither attaches nor executes anything."""
+
+_TOLD, _REPLY = (
+    f"{name} {_STEP0} phase=send" for name in ("MESSAGE_TASK_EXIT", "RESPONSE_LAUNCH_TASKS")
+)
+_KILLED = everywhere(f"exit {_STEP0} role=task", rc=9)
 
 _N2_SILENT = dropped("MESSAGE_NODE_REGISTRATION_STATUS node=n2 phase=send", 1)
 """The slurmd of n2 that starts clean does not register."""
@@ -637,6 +643,190 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "0 checkpoint records were made for it",
     ),
     # What a clause finds, and what it excuses.
+    (
+        "task-exits-told-once",
+        "guide modern",
+        copied("REQUEST_COMPLETE_BATCH_SCRIPT phase=send", name="MESSAGE_TASK_EXIT"),
+        "srun was told of a batch script",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        moved(_TOLD, before=_TASK_ENDS),
+        "srun was told of task 1, which has not ended",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        changed(_TOLD, args_task_ids=(0, 1, 7)),
+        "srun was told of task 7, which has not ended",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        together(_KILLED, changed(_TOLD, args_return_code=9)),
+        _HELD,
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        together(_KILLED, changed(_TOLD, args_return_code=OUT_OF_MEMORY_STATUS)),
+        _HELD,
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        changed(_TOLD, args_return_code=OUT_OF_MEMORY_STATUS),
+        " of task 0, which ended with 0",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        together(dropped(_TOLD), dropped(f"exit {_STEP0} role=manager")),
+        _HELD,
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        copied("REQUEST_COMPLETE_BATCH_SCRIPT phase=send", name="RESPONSE_LAUNCH_TASKS"),
+        "srun was told of a batch script",
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        copied(_REPLY, args_return_code=5),
+        "srun was told both that it went well and that it failed",
+    ),
+    (
+        "launch-reply",
+        "guide",
+        together(
+            copied(_REPLY, args_return_code=5),
+            moved(_REPLY, nth=1, after=f"switch_p_job_postfini {_STEP0}"),
+            changed(f"switch_p_job_fini {_STEP0}", rc=-1),
+        ),
+        _HELD,
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        changed(_REPLY, args_return_code=5),
+        "an error was told before postfini",
+    ),
+    (
+        "launch-reply",
+        "guide",
+        moved(_REPLY, before=f"exec {_STEP0} task=0"),
+        "a task was forked after the reply",
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        together(dropped(_REPLY), dropped(f"exit {_STEP0} role=manager")),
+        _HELD,
+    ),
+    (
+        "end-message",
+        "guide modern",
+        changed(
+            "REQUEST_STEP_COMPLETE step=1.0 node=n2 role=manager phase=send",
+            name="REQUEST_COMPLETE_BATCH_SCRIPT",
+        ),
+        "it sent REQUEST_COMPLETE_BATCH_SCRIPT",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        changed("REQUEST_COMPLETE_BATCH_SCRIPT phase=send", name="REQUEST_STEP_COMPLETE"),
+        "it sent REQUEST_STEP_COMPLETE",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        moved(
+            "switch_p_job_postfini step=1.0 node=n2",
+            after="REQUEST_STEP_COMPLETE step=1.0 node=n2 role=manager phase=send",
+        ),
+        "switch_p_job_postfini came after REQUEST_STEP_COMPLETE",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        moved(
+            "MESSAGE_TASK_EXIT step=1.0 node=n2 phase=send",
+            after="REQUEST_STEP_COMPLETE step=1.0 node=n2 role=manager phase=send",
+        ),
+        "MESSAGE_TASK_EXIT came after REQUEST_STEP_COMPLETE",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        moved("exit step=1.batch role=task", after="REQUEST_COMPLETE_BATCH_SCRIPT phase=send"),
+        "its script had not ended",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        dropped("exit step=1.batch role=task"),
+        "its script had not ended",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        together(
+            dropped("REQUEST_STEP_COMPLETE step=1.0 node=n2 role=manager phase=send"),
+            dropped("exit step=1.0 node=n2 role=manager"),
+        ),
+        _HELD,
+    ),
+    (
+        "step-record",
+        "guide modern",
+        changed(f"switch_p_job_postfini {_STEP0}", args_job_id=7),
+        "switch_p_job_postfini was told another step",
+    ),
+    (
+        "step-record",
+        "guide modern",
+        changed(f"switch_p_job_postfini {_STEP0}", args_step_id=7),
+        "switch_p_job_postfini was told another step",
+    ),
+    (
+        "step-record",
+        "modern",
+        changed(f"switch_p_job_postfini {_STEP0}", args_jmgr_pid=3),
+        "jmgr_pid is 3, and the daemon is ",
+    ),
+    (
+        "forked-in-order",
+        "guide",
+        changed(f"fork {_STEP0} role=session", role="manager"),
+        "a task was forked by manager, not P2",
+    ),
+    (
+        "forked-then-released",
+        "modern",
+        changed(f"fork {_STEP0}", uid=0, euid=0),
+        "a task was forked as 0/0",
+    ),
+    (
+        "forked-then-released",
+        "modern",
+        everywhere(f"* {_STEP0} task=0", task=5),
+        "tasks were not forked in the order of their ranks",
+    ),
+    (
+        "forked-then-released",
+        "modern",
+        moved(f"become_user {_STEP0}", after=f"switch_p_job_attach {_STEP0} task=0"),
+        " attached before it was the user",
+    ),
+    (
+        "forked-then-released",
+        "modern",
+        dropped(f"become_user {_STEP0}"),
+        " attached before it was the user",
+    ),
     (
         "job-functions-in-order",
         "guide modern",
