@@ -279,6 +279,33 @@ RULES = {
     "set -e; eval 'set -e; : ${a[-9]}; echo in' || :; eval false || echo no; echo on": (
         "in\nno\non\n"
     ),
+    # Which status an error has, how far it skips, and whom it passes by.
+    "set -e; . /tmp || echo no; builtin . /tmp || echo no; echo on": "no\nno\non\n",
+    "set -e; shopt -s failglob; f() { return 4; }; trap 'echo E$?' EXIT; f || echo /no*x": "E1\n",
+    "shopt -s failglob; echo /no*x || echo no\necho $?; cat < /no*x || echo no": "1\nno\n",
+    "a=(1); : ${a[-9]:=x} || echo no; echo in\necho $?": "2\n",
+    ": ${none[@]=3}; echo in\necho $?": "2\n",
+    "a=(1); echo ${#a[]}; echo in\necho $?": "1\n",
+    "set -- x y; echo ${!@}; echo in\necho $?": "1\n",
+    "set -- HOME; echo ${!@}": "/home/alice\n",
+    'read -a "a[1]" <<< x; echo $?; read "a[1]" <<< y; echo $? ${a[1]}': "1\n0 y\n",
+    'export "a[1]=2"; echo $?; readonly a[1]=2; echo $?; declare a[1]=3; echo ${a[1]}': "1\n1\n3\n",
+    "getopts ab 1x -a; echo $? $OPTIND": "1 2\n",
+    "readonly n; getopts ab n -b; echo $? $OPTIND; getopts a n x; echo $?": "2 2\n1\n",
+    "mapfile 1x <<< y; echo $?; mapfile -n x a <<< y; echo $? $a": "1\n1\n",
+    "mapfile -u 9 a; echo $?; exec 9<<< y; mapfile -u 9 a; echo $? $a": "1\n0 y\n",
+    "printf -v 1x y; echo $?; printf -v; echo $?; printf -vx y; echo $? $x": "2\n2\n0 y\n",
+    "printf ----; echo $?; printf -- -; echo": "2\n-\n",
+    "disown %9; echo $?; disown 999; echo $?; sleep 1 & disown %1; disown; echo $?": "1\n1\n1\n",
+    "sleep 1 & sleep 2 & jobs %9; echo $?; jobs %1 | wc -l; export -f nosuch; echo $?": "1\n1\n1\n",
+    "set -- 1 2 3; shift 1 2; echo in\necho $? $#": "1 3\n",
+    "umask 27; umask u=rx,go=; umask; umask u=rx,u-r,o=w; umask": "0277\n0675\n",
+    "umask 27; umask u+r-w,o=w; umask; umask a+; umask; umask a; echo $?": "0027\n0027\n1\n",
+    "readonly r=1; trap 'echo E' ERR; for r in 1; do :; done; echo $?": "1\n",
+    "trap 'echo E$?' EXIT; exec nosuch; echo on": "E127\n",
+    "trap 'echo E$?' EXIT; exec /no/such; echo on": "",
+    "x=(1 2); x=(1 [-1]=5 [1/0]=1 3); echo in\necho $? ${x[*]}": "1 5\n",
+    "echo fi > f; . ./f; echo $?": "2\n",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 
 from simctl.stepd.scripts.expand import expand_text, expand_word
@@ -107,8 +109,8 @@ def _assign_array(given: Declared, state: ShellState) -> None:
         variable.value = {}
     elif isinstance(variable.value, str):
         variable.value = {0: variable.value}
-    pairs = _by_name(given) if variable.keyed else _by_number(given, variable, state)
-    for key, text in pairs:
+    by_name = variable.keyed
+    for key, text in _by_name(given) if by_name else _by_number(given, variable, state):
         shown = str(state.calculate(text)) if variable.integer else text
         state.variables.store(variable, given.name, shown, key)
 
@@ -128,10 +130,12 @@ def _by_name(given: Declared) -> list[tuple[int | str, str]]:
 
 def _by_number(
     given: Declared, variable: Variable, state: ShellState
-) -> list[tuple[int | str, str]]:
-    """Return keys and texts for an array by number: each counts on from the one before."""
+) -> Iterator[tuple[int | str, str]]:
+    """Yield keys and texts for an array by number: each counts on from the one before.
+
+    Each is stored before the next is looked at, which may fail or count back from the last.
+    """
     assert isinstance(variable.value, dict)
-    pairs: list[tuple[int | str, str]] = []
     place = max((int(key) for key in variable.value), default=-1) + 1
     for key, texts in given.elements or ():
         if key == "":
@@ -140,15 +144,11 @@ def _by_number(
         if key is not None:
             wanted = state.calculate(key)
             if wanted < 0:
-                wanted += (
-                    max([*map(int, variable.value), *(int(key) for key, _ in pairs)], default=-1)
-                    + 1
-                )
+                wanted += max(map(int, variable.value), default=-1) + 1
             if wanted < 0:
                 state.untold.append(f"[{key}]={texts[0]}: bad array subscript")
                 continue
             place = wanted
         for text in texts:
-            pairs.append((place, text))
+            yield place, text
             place += 1
-    return pairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Protocol, TypeAlias
@@ -40,6 +41,14 @@ class Shell(Protocol):
 
 
 Builtin: TypeAlias = Callable[[Shell, list[Argument], Redirects], Awaitable[int]]
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """Return whether *text* can name a variable."""
+    return _NAME.fullmatch(text) is not None
 
 
 def texts_of(arguments: list[Argument]) -> list[str]:

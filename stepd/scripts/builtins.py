@@ -11,7 +11,7 @@ import re
 
 from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.scripts.arithmetic import whole_number
-from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain, texts_of
+from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, is_name, plain, texts_of
 from simctl.stepd.scripts.builtins_jobs import JOB_BUILTINS
 from simctl.stepd.scripts.builtins_read import READING_BUILTINS
 from simctl.stepd.scripts.builtins_variables import VARIABLE_BUILTINS
@@ -28,10 +28,12 @@ from simctl.stepd.scripts.state import (
     LoopJump,
     Returned,
     ScriptExit,
+    SkippedLine,
 )
 from simctl.stepd.scripts.tree import Command, ScriptMistake
 from simctl.stepd.signals import EXIT_TRAP
 
+_DIRECTORY = "Is a directory"
 _MISUSED = 2
 _NOT_FOUND = 127
 _NUMBER = re.compile(r"[-+]?\d+", re.ASCII)
@@ -72,9 +74,18 @@ async def _printf(shell: Shell, arguments: list[str], streams: Redirects) -> int
     """Write the arguments as the format says, or give them to a variable."""
     state = shell.state
     target = ""
-    if arguments[:1] == ["-v"] and len(arguments) > 1:
-        target, arguments = arguments[1], arguments[2:]
-    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
+    if arguments and arguments[0].startswith("-v"):
+        inline = arguments[0][2:]
+        target = inline or "".join(arguments[1:2])
+        arguments = arguments[1:] if inline else arguments[2:]
+        if not is_name(target.partition("[")[0]):
+            await state.complain(f"printf: `{target}': not a valid identifier", streams.stderr)
+            return _MISUSED
+    if arguments[:1] == ["--"]:
+        arguments = arguments[1:]
+    elif arguments and re.match("-.", arguments[0]):
+        await state.complain(f"printf: {arguments[0][:2]}: invalid option", streams.stderr)
+        return _MISUSED
     if not arguments:
         await state.complain("printf: a format is needed", streams.stderr)
         return _MISUSED
@@ -194,6 +205,9 @@ async def _shift(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         told = f"shift: {arguments[0]}: a count from 0 on was expected"
         await state.complain(told, streams.stderr)
         return 1
+    if len(arguments) > 1:
+        await state.complain("shift: too many arguments", streams.stderr)
+        raise SkippedLine
     if count > len(state.arguments):
         return 1
     state.arguments = state.arguments[count:]
@@ -287,11 +301,14 @@ async def _umask(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     symbolic = arguments[:1] == ["-S"]
     arguments = [each for each in arguments if each not in ("-S", "-p", "--")]
     if arguments:
-        if not re.fullmatch("[0-7]{1,4}", arguments[0]):
-            told = f"umask: {arguments[0]}: octal number out of range"
+        if re.fullmatch("[0-7]{1,4}", arguments[0]):
+            state.umask = int(arguments[0], 8) & 0o777
+        elif not arguments[0][:1].isdigit() and _RIGHTS.fullmatch(arguments[0]):
+            state.umask = _masked(state.umask, arguments[0])
+        else:
+            told = f"umask: {arguments[0]}: an octal number or rights such as u=rwx,g-w were needed"
             await state.complain(told, streams.stderr)
             return 1
-        state.umask = int(arguments[0], 8) & 0o777
         return 0
     shown = f"{state.umask:04o}"
     if symbolic:
@@ -301,6 +318,26 @@ async def _umask(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         )
         shown = ",".join(f"{who}={what}" for who, what in zip("ugo", letters, strict=True))
     return await _write(shell, streams, "umask", shown + "\n")
+
+
+_RIGHTS = re.compile("(?!,)(?:(?:^|,)[ugoa]*[-+=][rwx]*)+")
+_CLASSES = {"u": 0o700, "g": 0o070, "o": 0o007, "a": 0o777}
+_BITS = {"r": 0o444, "w": 0o222, "x": 0o111}
+
+
+def _masked(umask: int, changes: str) -> int:
+    """Return a mask after changes of the rights that it leaves."""
+    rights = ~umask & 0o777
+    for who, sign, letters in re.findall("([ugoa]*)([-+=])([rwx]*)", changes):
+        whose = bits = 0
+        for letter in who or "a":
+            whose |= _CLASSES[letter]
+        for letter in letters:
+            bits |= _BITS[letter] & whose
+        if sign == "=":
+            rights &= ~whose
+        rights = rights & ~bits if sign == "-" else rights | bits
+    return ~rights & 0o777
 
 
 _LIMITS = {"c": "0", "n": "1024", "s": "8192", "u": "unlimited", "v": "unlimited", "l": "unlimited"}
@@ -371,12 +408,15 @@ async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int
         if isinstance(opened, str):
             if _FIRST_FILES.fullmatch(state.host.absolute(path)) and opened.startswith("No such"):
                 return 0
-            await state.report(f"{path}: {opened}", streams)
+            if opened == _DIRECTORY:
+                await state.complain(f"{path}: {opened}", streams.stderr)
+            else:
+                await state.report(f"{path}: {opened}", streams)
             return 1
         text = await _contents(shell, opened)
     commands = await _parsed(shell, text, path, streams, 1)
     if commands is None:
-        return 1
+        return _MISUSED
     return await shell.source(commands, path, tuple(arguments[1:]), streams)
 
 
@@ -406,6 +446,9 @@ async def _exec(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         # What a process substitution has opened stays open with it.
         state.opened.clear()
         return 0
+    if "/" not in arguments[0] and not state.host.has_program(arguments[0]):
+        await state.complain(f"exec: {arguments[0]}: not found", streams.stderr)
+        raise ScriptExit(await _left(shell, _NOT_FOUND, streams))
     for number, (text, _) in state.traps.items():
         if number >= EXIT_TRAP and text:
             state.host.set_trap(number, "default")

@@ -146,6 +146,11 @@ async def _jobs(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     letters = "".join(each[1:] for each in arguments if each.startswith("-"))
     going = running(state)
     shown = state.jobs if not set(letters) & set("rs") else [] if "s" in letters else going
+    named = [each for each in arguments if not each.startswith("-")]
+    missing = await _missing(state, "jobs", named, streams)
+    if named:
+        pids = [pid for text in named for pid in _pids_of(state, text)]
+        shown = [job for job in shown if {*job.pids} & {*pids}]
     lines: list[str] = []
     for job in shown:
         if "p" in letters:
@@ -160,7 +165,16 @@ async def _jobs(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     if lines:
         await state.host.write(streams.stdout, "".join(f"{line}\n" for line in lines))
     state.jobs = going if not letters else state.jobs
-    return 0
+    return 1 if missing else 0
+
+
+async def _missing(state: ShellState, name: str, named: list[str], streams: Redirects) -> bool:
+    """Return whether some that are named are no jobs, and tell of each."""
+    known = [pid for job in state.jobs for pid in job.pids]
+    missing = [each for each in named if not {*_pids_of(state, each or "%+")} & {*known}]
+    for each in missing:
+        await state.complain(f"{name}: {each or 'current'}: no such job", streams.stderr)
+    return bool(missing)
 
 
 @plain
@@ -168,12 +182,13 @@ async def _disown(shell: Shell, arguments: list[str], streams: Redirects) -> int
     """Forget jobs, or the last one."""
     state = shell.state
     named = [each for each in arguments if not each.startswith("-")]
+    missing = await _missing(state, "disown", named or [""] * (not arguments), streams)
     if "-a" in arguments:
         state.jobs.clear()
     pids = [pid for text in named for pid in _pids_of(state, text)]
     pids = pids if named else [job.pids[-1] for job in state.jobs[-1:]]
     state.jobs = [job for job in state.jobs if job.pids[-1] not in pids]
-    return 0
+    return 1 if missing else 0
 
 
 @plain

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
-from simctl.stepd.scripts.builtin import Builtin, Shell, plain
-from simctl.stepd.scripts.host import Redirects, Stream
+from simctl.stepd.scripts.builtin import Builtin, Shell, is_name, plain
+from simctl.stepd.scripts.host import CLOSED, Redirects, Stream
 from simctl.stepd.scripts.state import ShellState
-from simctl.stepd.scripts.variables import Elements
+from simctl.stepd.scripts.variables import Elements, ReadonlyError
 
 _MISUSED = 2
 _WHITE = " \t\n"
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _VALUED = "dnNupia"
 _MOST_LINES = 100_000
 
@@ -51,8 +48,9 @@ async def _read(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         await state.complain(f"read: -{unknown}: invalid option", streams.stderr)
         return _MISUSED
     stream = streams.get(int(options["u"])) if options.get("u", "").isdigit() else streams.stdin
-    for name in (*names, *([options["a"]] if "a" in options else [])):
-        if not _NAME.fullmatch(name.partition("[")[0]):
+    arrays = [options["a"]] if "a" in options else []
+    for name in (*names, *arrays):
+        if not is_name(name if name in arrays else name.partition("[")[0]):
             await state.complain(f"read: `{name}': not a valid identifier", streams.stderr)
             return 1
     exact = int(options["N"]) if options.get("N", "").isdigit() else 0
@@ -200,6 +198,13 @@ async def _mapfile(shell: Shell, arguments: list[str], streams: Redirects) -> in
     skipped = int(options["s"]) if options.get("s", "").isdigit() else 0
     origin = int(options["O"]) if options.get("O", "").isdigit() else 0
     name = names[0] if names else "MAPFILE"
+    odd = [options[each] for each in "nsOuc" if not options.get(each, "0").isdigit()]
+    wrong = f"{odd[0]}: a number from 0 on was expected" if odd else ""
+    wrong = wrong or (f"{options.get('u')}: Bad file descriptor" if stream == CLOSED else "")
+    if wrong or not is_name(name):
+        wrong = wrong or f"`{name}': not a valid identifier"
+        await state.complain(f"mapfile: {wrong}", streams.stderr)
+        return 1
     if "O" not in options:
         state.variables.unset(name)
     variable = state.variables.make(name)
@@ -225,7 +230,26 @@ async def _getopts(shell: Shell, arguments: list[str], streams: Redirects) -> in
         await state.complain("getopts: usage: getopts optstring name [arg]", streams.stderr)
         return _MISUSED
     letters, name, *words = arguments
-    words = words or list(state.arguments)
+    status, found = await _next_option(state, letters, words or list(state.arguments), streams)
+    if not is_name(name):
+        await state.complain(f"getopts: `{name}': not a valid identifier", streams.stderr)
+        return 1
+    try:
+        state.assign(name, found)
+    except ReadonlyError as error:
+        await state.report(str(error), streams)
+        return status or _MISUSED
+    return status
+
+
+async def _next_option(
+    state: ShellState, letters: str, words: list[str], streams: Redirects
+) -> tuple[int, str]:
+    """Find the next option among words; note its value, and where the search has come to.
+
+    Returns:
+        1 if there is no option more, and the letter that tells what was found.
+    """
     index = int(state.look_up("OPTIND") or "1")
     quiet = letters.startswith(":")
     place = state.option_place
@@ -233,18 +257,18 @@ async def _getopts(shell: Shell, arguments: list[str], streams: Redirects) -> in
     word = words[index - 1] if 0 < index <= len(words) else ""
     if place == 0:
         if word == "--":
-            _leave_options(state, name, index + 1)
-            return 1
+            state.assign("OPTIND", str(index + 1))
+            return 1, "?"
         if len(word) < 2 or word[0] != "-":  # noqa: PLR2004 - a dash and a letter
-            _leave_options(state, name, index)
-            return 1
+            state.assign("OPTIND", str(index))
+            return 1, "?"
         place = 1
     letter = word[place]
     place += 1
     ends = place >= len(word)
     at = letters.find(letter, 1 if quiet else 0)
     if letter == ":" or at < 0:
-        state.assign(name, "?")
+        found = "?"
         if quiet:
             state.assign("OPTARG", letter)
         else:
@@ -253,33 +277,27 @@ async def _getopts(shell: Shell, arguments: list[str], streams: Redirects) -> in
         value = word[place:] if not ends else words[index] if index < len(words) else None
         index += 1 if ends and value is not None else 0
         ends = True
-        await _take_option_value(state, name, letter, value, streams, quiet=quiet)
+        found = await _take_option_value(state, letter, value, streams, quiet=quiet)
     else:
-        state.assign(name, letter)
+        found = letter
     state.assign("OPTIND", str(index + 1 if ends else index))
     state.option_place = 0 if ends else place
-    return 0
+    return 0, found
 
 
 async def _take_option_value(
-    state: ShellState, name: str, letter: str, value: str | None, streams: Redirects, *, quiet: bool
-) -> None:
-    """Note the value of an option, or that it has none."""
+    state: ShellState, letter: str, value: str | None, streams: Redirects, *, quiet: bool
+) -> str:
+    """Note the value of an option, or that it has none; return the letter that tells which."""
     if value is not None:
-        state.assign(name, letter)
         state.assign("OPTARG", value)
-        return
-    state.assign(name, ":" if quiet else "?")
+        return letter
     if quiet:
         state.assign("OPTARG", letter)
     else:
         told = f"{state.name}: option requires an argument -- {letter}\n"
         await state.host.write(streams.stderr, told)
-
-
-def _leave_options(state: ShellState, name: str, index: int) -> None:
-    state.assign(name, "?")
-    state.assign("OPTIND", str(index))
+    return ":" if quiet else "?"
 
 
 READING_BUILTINS: dict[str, Builtin] = {

@@ -67,7 +67,7 @@ async def _declare_all(
     status = 0
     for argument in arguments:
         given = _declared(argument)
-        if given is None:
+        if given is None or (given.subscript is not None and name in ("export", "readonly")):
             await state.complain(f"{name}: `{argument}': not a valid identifier", streams.stderr)
             status = 1
             continue
@@ -130,7 +130,10 @@ async def _export(shell: Shell, arguments: list[Argument], streams: Redirects) -
         await shell.state.complain(f"export: -{unknown}: invalid option", streams.stderr)
         return _MISUSED
     if "f" in wanted.on:
-        return 0
+        missing = [str(each) for each in names if str(each) not in shell.state.functions]
+        for each in missing:
+            await shell.state.complain(f"export: {each}: not a function", streams.stderr)
+        return 1 if missing else 0
     if not names:
         return await _print(shell, shell.state.variables.names(), streams, only="x")
     wanted = _Wanted(off="x") if "n" in wanted.on else _Wanted(on="x")

@@ -114,7 +114,7 @@ class Compounds(Processes):
             await self._loop(goes_on, command.body, tested=tested)
         except ReadonlyError as error:
             await state.report(str(error))
-            await self._end_command(1, tested=tested)
+            await self._end_command(1, tested=tested, trapped=False)
 
     async def _counting_for(self, command: CountingFor, tested: bool) -> None:
         """Repeat the body as three expressions say."""

@@ -9,7 +9,7 @@ import attrs
 from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.scripts.parameters import Values, joined, values_of
 from simctl.stepd.scripts.patterns import PatternTooHeavyError, escaped, found_files, has_special
-from simctl.stepd.scripts.state import AmbiguousTargetError, BoundError, ExpansionError, ShellState
+from simctl.stepd.scripts.state import AmbiguousTargetError, BoundError, ShellState, SkippedLine
 from simctl.stepd.scripts.tree import (
     Arithmetic,
     Parameter,
@@ -153,7 +153,7 @@ async def expand_word(word: Word, state: ShellState) -> list[str]:
     fields.cut()
     found: list[str] = []
     for pieces in fields.done:
-        found += _named(pieces, state)
+        found += await _named(pieces, state)
     return found
 
 
@@ -180,7 +180,7 @@ _PATTERN = re.compile(r"[*?]|\[.+\]|[+@!]\(", re.DOTALL)
 _DIVIDED = re.compile(r"[*?\[( \t\n]")
 
 
-def _named(pieces: list[tuple[str, bool]], state: ShellState) -> list[str]:
+async def _named(pieces: list[tuple[str, bool]], state: ShellState) -> list[str]:
     """Return the files whose names fit a field, or the field itself."""
     text = "".join(piece for piece, _ in pieces)
     extended = bool(state.options.get("extglob"))
@@ -199,7 +199,9 @@ def _named(pieces: list[tuple[str, bool]], state: ShellState) -> list[str]:
     if files:
         return files
     if state.options.get("failglob"):
-        raise ExpansionError(f"no match: {text}")
+        state.status = 1
+        await state.report(f"no match: {text}")
+        raise SkippedLine
     return [] if state.options.get("nullglob") else [text]
 
 

@@ -58,6 +58,10 @@ async def values_of(part: Parameter, state: ShellState) -> Values:
     if part.form == "names":
         found = tuple(name for name in state.variables.names() if name.startswith(part.name))
         return Values(texts=found, kind="all" if part.operator == "@" else "joined")
+    if part.subscript == ():
+        state.status = 1
+        await state.report(f"{part.name}[]: bad substitution")
+        raise SkippedLine
     pointed = await _pointed(part, state) if part.form == "indirect" else part
     part = pointed or attrs.evolve(part, form="")
     keyed = await _values(part, state) if pointed else None
@@ -88,7 +92,7 @@ async def _pointed(part: Parameter, state: ShellState) -> Parameter | None:
     there = state.variables.find(part.name) or not part.name.isidentifier()
     if keyed is None and there:
         return None
-    name = next(iter((keyed or {}).values()), "")
+    name = " ".join((keyed or {}).values())
     found = _NAME.fullmatch(name)
     if not found:
         what = "invalid indirect expansion" if keyed is None else "invalid variable name"
@@ -180,12 +184,16 @@ async def _stood_in(part: Parameter, keyed: Elements | None, state: ShellState) 
         default = "parameter null or not set" if colon else "parameter not set"
         raise EndingError(f"{_shown(part)}: {text or default}")
     if not part.name.isidentifier() or _kind(part) != "one":
-        state.status = 1
+        state.status = state.status if part.subscript else 1
         await state.report(f"{_shown(part)}: cannot assign in this way")
-        raise SkippedLine
+        raise SkippedLine(1 if part.subscript is None else 2)
     key = None
     if part.subscript is not None:
-        key = state.key_of(part.name, await state.expand_text(part.subscript, state))
+        try:
+            key = state.key_of(part.name, await state.expand_text(part.subscript, state))
+        except BadSubscriptError as error:
+            await state.report(str(error))
+            raise SkippedLine(2) from None
     state.assign(part.name, text, key)
     return Values(texts=(text,))
 
