@@ -39,7 +39,12 @@ def typed(*lines: str, user: str = "alice") -> tuple[CommandResult, ...]:
         ("--propagate=STACK,ODD", 255, "sbatch: error: --propagate: STACK,ODD: no names of limits"),
         ("--mem-bind=local,verbose --switches=1@5 --wait-all-nodes=1", 0, ""),
         ("--mem_bind=map_mem:0,1 -n4 -N2 --tasks-per-node=2", 0, ""),
-        ("--mem-bind=odd", 255, "sbatch: error: Invalid --mem-bind specification"),
+        (
+            "--mem-bind=odd",
+            255,
+            "sbatch: error: Invalid --mem-bind specification; known are none, rank, local, "
+            "map_mem:LIST, mask_mem:LIST, and before them quiet, verbose, prefer, sort, nosort",
+        ),
         ("--switches=one", 255, "sbatch: error: Invalid --switches specification"),
         ("--switches=1@odd", 255, "sbatch: error: "),
         ("--wait-all-nodes=2", 255, "sbatch: error: Invalid --wait-all-nodes specification"),

@@ -233,7 +233,10 @@ def memory_binding(value: str) -> str:
     """Read how tasks are bound to memory, which binds nothing here."""
     words = re.sub("(map|mask)_mem:.*", "none", value.lower()).split(",")
     if not {*words} <= _MEMORY_BINDINGS:
-        raise ValueError("Invalid --mem-bind specification")
+        raise ValueError(
+            "Invalid --mem-bind specification; known are none, rank, local, map_mem:LIST,"
+            " mask_mem:LIST, and before them quiet, verbose, prefer, sort, nosort"
+        )
     return value
 
 
