@@ -2,9 +2,13 @@
 
 import json
 import re
+from typing import Any, Final
 
 import pytest
 
+from simctl.commands.sacct.lines import View
+from simctl.commands.sacct.select import Query, choose, read_wanted
+from simctl.wire.accounts import JobAccount
 from simctl.world import CommandResult
 from tests.cluster import run
 from tests.entries import typed
@@ -488,3 +492,107 @@ def test_a_limit_that_is_none() -> None:
     """It is refused."""
     found = ask("", "sacct -k soon")
     assert (found.exit, found.stderr) == (1, "sacct: fatal: Invalid time limit specification\n")
+
+
+def _job(job_id: int = 1, db_index: int = 1, **fields: Any) -> JobAccount:
+    """Return what accounting knows of a job; moments of *fields* in seconds, -1 for none."""
+    texts = dict.fromkeys(
+        "name user account partition reason node_list work_dir submit_line".split(), ""
+    )
+    numbers = dict.fromkeys(
+        """user_id group_id priority exit_code derived_exit_code suspended_us restarts
+        alloc_nodes req_nodes alloc_cpus req_cpus alloc_memory_mb req_memory_mb""".split(),
+        0,
+    )
+    moments = {
+        f"{name}_us": max(-1, fields.pop(name, -1) * 1_000_000)
+        for name in ("submit", "eligible", "start", "end")
+    }
+    given: dict[str, Any] = {
+        **texts,
+        **numbers,
+        **moments,
+        "state": "RUNNING",
+        "batch": True,
+        **fields,
+    }
+    return JobAccount(job_id=job_id, db_index=db_index, **given)
+
+
+def _shown(query: Query, *jobs: JobAccount) -> list[int]:
+    view = View(epoch_s=1000, now_s=1100, cluster="c", groups={})
+    return [line.job.db_index for line in choose(query, view, jobs, ())]
+
+
+_COMPLETED: Final = ("COMPLETED",)
+
+
+@pytest.mark.parametrize(
+    ("states", "moments", "state", "shown"),
+    [
+        # The job's moments: eligible, start, end; the span is from 20 to 30.
+        *(((), (10, 12, end), "COMPLETED", end >= 20) for end in (19, 20, 21)),
+        *(((), (eligible, -1, -1), "PENDING", eligible < 30) for eligible in (29, 30, 31)),
+        *(((), (10, 12, -1), "RUNNING", True), ((), (-1, -1, -1), "PENDING", False)),
+        *((("RUNNING",), (0, 10, end), "FAILED", end >= 20) for end in (19, 20, 40)),
+        *((("RUNNING",), (0, start, -1), "RUNNING", start <= 30) for start in (29, 30, 31)),
+        (("RUNNING",), (0, -1, 25), "CANCELLED", False),
+        *((("PENDING",), (0, start, 40), "FAILED", start >= 20) for start in (19, 20, 21)),
+        *((("PENDING",), (0, -1, end), "CANCELLED", end >= 20) for end in (19, 20, 21)),
+        *((("PENDING",), (eligible, -1, -1), "PENDING", eligible <= 30) for eligible in (30, 31)),
+        (("PENDING",), (-1, -1, -1), "PENDING", False),
+        *((_COMPLETED, (0, 5, end), "COMPLETED", 20 <= end <= 30) for end in (19, 20, 30, 31)),
+        *((_COMPLETED, (0, 5, 25), "FAILED", False), (_COMPLETED, (0, 5, -1), "RUNNING", False)),
+        (("FAILED", "COMPLETED"), (0, 5, 25), "COMPLETED", True),
+        *((("SUSPENDED",), (0, 5, -1), state, state == "SUSPENDED") for state in ("RUNNING",)),
+        (("SUSPENDED",), (0, 5, -1), "SUSPENDED", True),
+    ],
+)
+def test_a_job_is_shown_that_was_there_or_so_within_the_span(
+    states: tuple[str, ...], moments: tuple[int, int, int], state: str, shown: bool
+) -> None:
+    """By when it could start, started and ended."""
+    eligible, start, end = moments
+    job = _job(eligible=eligible, start=start, end=end, state=state)
+    query = Query(states=states, start_s=1020, end_s=1030)
+    assert _shown(query, job) == [1] * shown
+
+
+@pytest.mark.parametrize(
+    ("suspended_us", "end", "shown"), [(0, 25, False), (1, 25, True), (1, 19, False)]
+)
+def test_a_job_was_suspended_that_ran_in_the_span_and_was_so_once(
+    suspended_us: int, end: int, shown: bool
+) -> None:
+    """Accounting does not know when."""
+    job = _job(eligible=0, start=5, end=end, state="COMPLETED", suspended_us=suspended_us)
+    assert _shown(Query(states=("SUSPENDED",), start_s=1020, end_s=1030), job) == [1] * shown
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        (Query(), [2, 3, 4]),
+        (Query(duplicates=True), [1, 2, 3, 4]),
+        (Query(nodes=frozenset({"n1"})), [3]),
+        (Query(nodes=frozenset({"n1"}), duplicates=True), [1, 3]),
+        (Query(nodes=frozenset({"n2"})), [2]),
+        (Query(nodes=frozenset({"n2", "n1"})), [2, 3]),
+        (Query(wanted=read_wanted("7")), [2]),
+        (Query(wanted=read_wanted("8")), [3, 4]),
+        (Query(wanted=read_wanted("8_1")), [3]),
+        (Query(wanted=read_wanted("8_[2-3],7")), [2, 4]),
+        (Query(wanted=read_wanted("9_2,7_1")), []),
+    ],
+)
+def test_of_a_job_that_ran_again_only_the_last_run_is_looked_at(
+    query: Query, shown: list[int]
+) -> None:
+    """Unless all are asked for; tasks are meant by their numbers, all by that of their array."""
+    jobs = (
+        _job(7, 1, node_list="n1"),
+        _job(7, 2, node_list="n2"),
+        _job(9, 3, array_job_id=8, array_task_id=1, node_list="n1"),
+        _job(8, 4, array_job_id=8, array_task_id=2, node_list="n3"),
+    )
+    assert _shown(query, *jobs) == shown

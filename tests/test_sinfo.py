@@ -1,7 +1,14 @@
 """sinfo, held against recordings of Slurm's: tables, formats, filters, order, errors."""
 
+from functools import reduce
+from operator import or_
+from typing import Any, cast
+
 import pytest
 
+from simctl.commands.sinfo.rows import NodeRow
+from simctl.wire.info import NodeInfo
+from simctl.wire.states import NodeBase, NodeFlag
 from tests.cluster import run
 from tests.printed import CLUSTER, assert_as_printed, blurred, read
 from tests.queue_of_recordings import typed
@@ -222,3 +229,39 @@ def test_words_that_are_no_options_are_not_looked_at() -> None:
     """As in Slurm, before and behind options."""
     plain, more = printed(("3s", "sinfo -h -o %P -p debug"), ("3s", "sinfo x -h -o %P -p debug y"))
     assert plain == more != ""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "counts", "cpus"),
+    [
+        ([], (0, 0, 0, 0), (0, 0, 0, 0)),
+        (["IDLE 0"], (0, 1, 0, 1), (0, 8, 0, 8)),
+        (["ALLOCATED 8", "ALLOCATED 3"], (2, 0, 0, 2), (11, 5, 0, 16)),
+        (["IDLE COMPLETING 0"], (1, 0, 0, 1), (0, 8, 0, 8)),
+        (["IDLE DRAIN 0"], (0, 0, 1, 1), (0, 0, 8, 8)),
+        (["ALLOCATED DRAIN 3"], (0, 0, 1, 1), (3, 0, 5, 8)),
+        (["ALLOCATED DRAIN COMPLETING 8"], (0, 0, 1, 1), (8, 0, 0, 8)),
+        (["DOWN 0"], (0, 0, 1, 1), (0, 0, 8, 8)),
+        (["IDLE 0", "ALLOCATED 1", "DOWN 0", "IDLE DRAIN 0"], (1, 1, 2, 4), (1, 15, 16, 32)),
+    ],
+)
+def test_nodes_and_cpus_are_counted_by_what_they_can_do(
+    nodes: list[str], counts: tuple[int, ...], cpus: tuple[int, ...]
+) -> None:
+    """Allocated, idle, other, and all; what runs on a node that takes no more jobs is allocated."""
+    infos = []
+    for base, *flags, allocated in map(str.split, nodes):
+        flag = reduce(or_, (NodeFlag[name] for name in flags), NodeFlag(0))
+        infos.append(
+            NodeInfo(
+                name="n",
+                base=NodeBase[base],
+                flags=flag,
+                cpus=8,
+                cpus_allocated=int(allocated),
+                memory_mb=1,
+                memory_allocated_mb=0,
+            )
+        )
+    row = NodeRow(part=cast(Any, None), nodes=tuple(infos))
+    assert (row.counts, row.cpu_counts) == (counts, cpus)
