@@ -220,7 +220,8 @@ class Standing:
         """Take everything down, and bound the memory."""
         _give(_exit, _abort, _raise_signal, _start)
         self._names = [(module.__name__, vars(module), dict(vars(module))) for module in _MODULES]
-        self._names.append(("sys.modules", sys.modules, _own_modules()))
+        if self.bounded:
+            self._names.append(("sys.modules", sys.modules, _own_modules()))
         self._streams = (("stdout", 1, sys.stdout), ("stderr", 2, sys.stderr))
         for number in (1, 2):
             with suppress(OSError):
