@@ -544,7 +544,7 @@ _COMPLETED: Final = ("COMPLETED",)
         *((_COMPLETED, (0, 5, end), "COMPLETED", 20 <= end <= 30) for end in (19, 20, 30, 31)),
         *((_COMPLETED, (0, 5, 25), "FAILED", False), (_COMPLETED, (0, 5, -1), "RUNNING", False)),
         (("FAILED", "COMPLETED"), (0, 5, 25), "COMPLETED", True),
-        *((("SUSPENDED",), (0, 5, -1), state, state == "SUSPENDED") for state in ("RUNNING",)),
+        (("SUSPENDED",), (0, 5, -1), "RUNNING", False),
         (("SUSPENDED",), (0, 5, -1), "SUSPENDED", True),
     ],
 )
