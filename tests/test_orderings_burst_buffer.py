@@ -274,6 +274,22 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
         ),
         {"est-start-after-minus-one": "it follows no test_stage_in of the job"},
     ),
+    "a promise to another job": (
+        changed("bb_p_job_get_est_start", job=1),
+        {"est-start-after-minus-one": "it follows no test_stage_in of the job"},
+    ),
+    "a promise after a question that was no trial": (
+        changed("bb_p_job_test_stage_in job=2 args.test_only=true", 2, args_test_only=False),
+        {"est-start-after-minus-one": "it follows test_stage_in(test_only=False) = -1"},
+    ),
+    "try_stage_in while somebody waits": (
+        changed("bb_p_job_test_stage_in job=2 args.test_only=true", 2, args_test_only=False, rc=0),
+        {"est-start-after-minus-one": "it follows test_stage_in(test_only=False) = 0"},
+    ),
+    "try_stage_in after a trial, and nobody waits": (
+        changed("bb_p_job_test_stage_in job=2 args.test_only=true", 2, rc=1),
+        {"est-start-after-minus-one": "it follows test_stage_in(test_only=True) = 1"},
+    ),
     "a promise after 0": (
         changed("bb_p_job_test_stage_in job=2 args.test_only=true", 2, rc=0),
         {"est-start-after-minus-one": "it follows test_stage_in(test_only=True) = 0"},
