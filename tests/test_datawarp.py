@@ -1055,6 +1055,37 @@ def test_a_buffer_does_not_give_way_to_a_job_that_starts_no_sooner() -> None:
     assert answers(ran, "bb_p_job_get_est_start", 3)[0] == 1767225600 + 5 + 3600
 
 
+@pytest.mark.parametrize(("size", "begun"), [(39, [3]), (40, [3]), (41, [])])
+def test_as_space_comes_back_who_waits_first_is_looked_at_first(
+    size: int, begun: list[int]
+) -> None:
+    """A smaller buffer of a later job is not staged in past it, until a pass asks for that job."""
+    job = "sbatch -N1 -t {} --bb='capacity={}GiB' --wrap 'sleep {}'"
+    text = scenario(
+        entry("0s", job.format(20, 60, 900))
+        + entry("0s", job.format(30, 30, 150))
+        + entry("100s", job.format(5, size, 9))
+        + entry("101s", job.format(5, 20, 9)),
+        conf=', SchedulerParameters: "bf_interval=100,default_queue_depth=1"',
+    )
+    ran = run(text)
+    (back,) = [
+        each.time_us
+        for each in ran.all("bb_state", job=2)
+        if each.args is not UNSET and each.args["to"] == "COMPLETE"
+    ]
+    assert [each for each in (3, 4) if _staged_in_at(ran, each) <= back + 1_000_000] == begun
+    assert all(row.state == "COMPLETED" for row in ran.result.rows)
+
+
+def _staged_in_at(ran: Ran, job: int) -> int:
+    return next(
+        each.time_us
+        for each in ran.all("bb_state", job=job)
+        if each.args is not UNSET and each.args["to"] == "STAGING_IN"
+    )
+
+
 def test_a_reservation_keeps_megabytes_of_it() -> None:
     """Of ``datawarp:1500M`` whole MB; what is for another plugin is none of it."""
     with slurmctld("slurm_conf: {BurstBufferType: burst_buffer/datawarp}\n"):
