@@ -9,9 +9,12 @@ import pytest
 
 from simctl.cli import main
 from simctl.ctld.saved.state_save import StateSave
+from simctl.kernel.events import Event
+from simctl.kernel.pattern import Pattern
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import FaultEntry, When
 from simctl.testing.explore import faults
+from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.search import Search
 from tests.cluster import run
 
@@ -190,3 +193,40 @@ def test_options_that_mean_nothing_together_are_refused(
     """With what they go with."""
     assert main(["explore", "two_nodes", *words]) == 2
     assert says in capsys.readouterr().err
+
+
+def _call(seq: int, name: str = "init", **fields: Any) -> Event:
+    return Event(seq=seq, time_us=0, kind="plugin", name=name, **fields)
+
+
+def test_a_place_is_the_one_of_its_number_that_its_pattern_matches() -> None:
+    """A pattern without a phase matches no line of a call that begins."""
+    events = [
+        *(_call(1, phase="enter"), _call(2, enter=1), _call(3), _call(4, phase="enter", job=1)),
+        *(_call(5, enter=4, job=1), _call(6, job=1), _call(7, "fini"), _call(8, job=2)),
+        *(_call(9, phase="enter"), _call(10, enter=9)),
+    ]
+    found = faults.places(events)
+    assert len(found) == len(events)
+    for event, place in zip(events, found, strict=True):
+        pattern = Pattern.parse(place.pattern)
+        assert [each.seq for each in events if pattern.matches(each)][place.skip] == event.seq
+
+
+def test_calls_that_are_too_many_are_told_by_the_most_of_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not by their sum over runs; also where workers have gathered them."""
+    monkeypatch.setattr("simctl.testing.explore.coverage.MOST", 3)
+    whole = Coverage()
+    for runs, left_out in (([3], 0), ([5], 2), ([4, 5], 2), ([8, 3], 5), ([4], 5)):
+        part = Coverage()
+        for count in runs:
+            calls = [_call(seq, job=seq) for seq in range(count)]
+            whole.add(calls)
+            part.add(calls)
+        assert whole.left_out == left_out
+        merged = Coverage()
+        merged.merge(part.packed())
+        merged.merge(part.packed())
+        assert merged.left_out == max(0, max(runs) - 3)
