@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from simctl.commands.sacct.lines import View
-from simctl.commands.sacct.select import Query, choose, read_wanted
+from simctl.commands.sacct.select import Query, choose, read_wanted, window
 from simctl.wire.accounts import JobAccount
 from simctl.world import CommandResult
 from tests.cluster import run
@@ -596,3 +596,33 @@ def test_of_a_job_that_ran_again_only_the_last_run_is_looked_at(
         _job(8, 4, array_job_id=8, array_task_id=2, node_list="n3"),
     )
     assert _shown(query, *jobs) == shown
+
+
+_NOW_S: Final = 10 * 86_400 + 500
+_ONE: Final = read_wanted("1")
+
+
+@pytest.mark.parametrize(
+    ("query", "start_s", "end_s", "span"),
+    [
+        (Query(), None, None, (_NOW_S - 500, _NOW_S)),
+        (Query(), 5, None, (5, _NOW_S)),
+        (Query(), None, 7, (_NOW_S - 500, 7)),
+        (Query(), 5, 7, (5, 7)),
+        (Query(wanted=_ONE), None, None, (0, 0)),
+        (Query(wanted=_ONE), 5, None, (5, _NOW_S)),
+        (Query(wanted=_ONE), None, 7, (0, 7)),
+        (Query(states=_COMPLETED), None, None, (_NOW_S, _NOW_S)),
+        (Query(states=_COMPLETED), None, 7, (7, 7)),
+        (Query(states=_COMPLETED), 5, None, (5, 5)),
+        (Query(states=_COMPLETED), _NOW_S, None, (_NOW_S, _NOW_S)),
+        (Query(states=_COMPLETED), 5, 7, (5, 7)),
+        (Query(states=_COMPLETED, wanted=_ONE), None, None, (0, _NOW_S)),
+        (Query(states=_COMPLETED, wanted=_ONE), None, 7, (0, 7)),
+    ],
+)
+def test_the_span_of_time_that_is_asked_about(
+    query: Query, start_s: int | None, end_s: int | None, span: tuple[int, int]
+) -> None:
+    """Today; with jobs at any time, with states as of a moment."""
+    assert window(query, start_s, end_s, _NOW_S) == span
