@@ -183,6 +183,34 @@ JOBS: dict[str, Row] = {
         (copied("exit role=scontrol", 1, **INCOMPLETE), *unread(2, 1)),
         {},
     ),
+    "a job that is not read after a state file could not be written": (
+        (copied("exit role=scontrol", 1, **SAVE | {"args_file": "job_state"}), *unread(2, 1)),
+        {},
+    ),
+    "a job that is not read between two damages": (
+        (
+            copied("exit role=scontrol", 1, **INCOMPLETE),
+            copied("exit role=scontrol", -1, **INCOMPLETE),
+            *unread(2, 1),
+        ),
+        {},
+    ),
+    **{
+        f"one that was {state} for MinJobAge": (
+            (
+                everywhere("job_state job=3 args.to=FAILED", args_to=state),
+                everywhere("restored job=3", args_state=state),
+                changed(
+                    "job_state job=3 args.from=RUNNING",
+                    time_us=4_000_000,
+                    args_to=f"{state}|COMPLETING",
+                ),
+                *unread(3, 3),
+            ),
+            {},
+        )
+        for state in ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY")
+    },
     "a job that is not read before a state file was damaged": (
         (copied("exit role=scontrol", -1, **INCOMPLETE), *unread(2, 1)),
         gone("PENDING"),
