@@ -228,7 +228,7 @@ class Streams:
                 )
             case OpenFile(mode="write" | "append" | "both"):
                 try:
-                    if stream.mode == "both":
+                    if stream.number:
                         self._write_in_place(stream, text, files)
                         return ""
                     files.append(stream.path, text.encode(errors="surrogateescape"))
@@ -246,12 +246,14 @@ class Streams:
         return ""
 
     def _write_in_place(self, stream: OpenFile, text: str, files: DiskView) -> None:
-        """Write where reading has come to, over what is there, as `<>` has it."""
+        """Write where this opening has come to, over what is there."""
         file = self._files[stream.number]
         ahead = len(file.text[file.at :].encode(errors="surrogateescape"))
         at, new = file.seen - ahead, text.encode(errors="surrogateescape")
-        if stream.path == "/dev/null" or at >= files.stat(stream.path).size:
-            files.append(stream.path, new)
+        # Another opening may have emptied the file meanwhile, or it may be gone.
+        size = files.stat(stream.path).size if files.exists(stream.path) else at
+        if at >= size:
+            files.append(stream.path, bytes(at - size) + new)
         else:
             before = files.read(stream.path)
             files.write(stream.path, before[:at] + new + before[at + len(new) :])

@@ -101,6 +101,27 @@ RULES = {
         "bye\non\n1\n"
     ),
     "eval \"(trap 'echo bye' EXIT; echo \\$((1/0)))\" > f; echo on; cat f": "on\nbye\n",
+    # One that fails under set -e undoes those of the innermost function or eval that has any.
+    "f() { (set -e; trap 'echo E' EXIT; false); echo $?; }; f > f; cat f": "E\n1\n",
+    "f() { (set -e; trap 'echo E' EXIT; (exit 3)); echo $?; }; f > f; cat f": "E\n3\n",
+    "f() { (set -e; trap 'echo E' EXIT; false) > g; }; f > f; echo on; cat f g": "E\non\n",
+    "{ (set -e; trap 'echo E' EXIT; false); } > f; echo on; cat f": "on\nE\n",
+    "g() { false; }; f() { (set -e; trap 'echo E' EXIT; g); }; f > f; echo on": "E\non\n",
+    "g() { false; }; f() { (set -e; trap 'echo E' EXIT; g > g); }; f > f; echo on": "on\n",
+    "eval \"(set -e; trap 'echo E' EXIT; false)\" > f; echo on; cat f": "E\non\n",
+    "(set -e; trap 'echo E' EXIT; f() { [[ a == b ]]; }; f > f); echo on; cat f": "on\nE\n",
+    # Its EXIT trap sees no local variables, unless the shell is a subshell or leaves by itself.
+    "q=0; f() { local q=1; false; }; set -e; trap 'echo $q' EXIT; f": "0\n",
+    "q=0; f() { local q=1; (exit 3); }; set -e; trap 'echo $q $1' EXIT; f a": "0 a\n",
+    "q=0; f() { local q=1; exit 3; }; trap 'echo $q' EXIT; f": "1\n",
+    "q=0; (set -e; trap 'echo $q' EXIT; f() { local q=1; false; }; f)": "1\n",
+    # Each opening of a file writes where it has come to, whatever others have made of the file.
+    "{ echo abc; echo hello > f; echo XY; } > f; cat f; echo a 1<> f; cat f": "hellXY\na\nllXY\n",
+    "{ echo abc; echo hello >> f; echo XY; } > f; cat f": "abc\nXY\nlo\n",
+    "{ echo abc; : > f; echo XY; } > f; wc -c f": "7 f\n",
+    # A branch of case begins with the status there was, an empty one is a success.
+    "false; case x in x) echo $?;; esac; false; case x in x) ;; esac; echo $?": "1\n0\n",
+    "false; case x in y) ;; esac; echo $?; false; case x in x) ;& y) echo $?;; esac": "0\n1\n",
     # Under set -m what is in the background minds INT, and is a process group.
     "set -m; echo $-; sleep 3 & kill -INT $!; wait $!; echo $? $SECONDS": "hmB\n130 0\n",
     "set -m; (sleep 3; echo no) & kill -- -$!; wait $!; echo $?; sleep 9; kill -- -9": "143\n",

@@ -42,7 +42,7 @@ class Files(Signals):
                 self._files.read(where)
         except OSError as error:
             return error.strerror or str(error)
-        number = 0 if mode in ("write", "append") else self._streams.open()
+        number = 0 if mode == "append" or where == "/dev/null" else self._streams.open()
         return OpenFile(path=where, mode=mode, number=number)
 
     def text(self, text: str) -> OpenText:

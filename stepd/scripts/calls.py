@@ -70,7 +70,7 @@ class Calls(Compounds):
         self._close_substituted(opened)
         state.status = status
         await self._run_traps()
-        await self._end_command(status, tested=tested, trapped=trapped)
+        await self._end_command(status, tested=tested, trapped=trapped, simple=True)
 
     async def _opened(self, command: Simple, words: list[str | Declared]) -> Redirects:
         """Open the files of a simple command.
@@ -185,8 +185,9 @@ class Calls(Compounds):
         state.calls.append(Call(name=words[0], line=state.line, source=state.source))
         state.variables.scopes.append(Scope())
         scope = state.variables.scopes[-1]
-        kept = state.arguments, state.streams, state.lost, state.loops
-        state.lost = streams.lost(state.streams) + state.lost
+        kept = state.arguments, state.streams, state.lost, state.unwound, state.loops
+        aside = streams.lost(state.streams)
+        state.lost, state.unwound = aside + state.lost, aside or state.unwound
         state.arguments, state.streams, state.loops = tuple(words[1:]), streams, 0
         # Without `set -E` a function begins without the ERR trap, and may set its own.
         errors = None if state.options.get("E") else state.traps.pop(ERR_TRAP, None)
@@ -197,7 +198,7 @@ class Calls(Compounds):
         else:
             return state.status
         finally:
-            state.arguments, state.streams, state.lost, state.loops = kept
+            state.arguments, state.streams, state.lost, state.unwound, state.loops = kept
             if errors is not None:
                 state.traps.setdefault(ERR_TRAP, errors)
             state.calls.pop()
@@ -214,28 +215,23 @@ class Calls(Compounds):
         """Run the commands of another file in this shell."""
         state = self.state
         state.calls.append(Call(name="source", line=state.line, source=name))
-        kept = state.arguments, state.streams, state.lost, state.source
-        state.arguments = arguments or state.arguments
-        state.streams, state.lost, state.source = streams, (), name
-        state.status = 0
-        self._depth += _WEIGHT_OF_TEXT
-        state.shown_level += 1
+        kept = state.arguments, state.source
+        state.arguments, state.source = arguments or state.arguments, name
         try:
-            return await self._run_lines(commands)
+            return await self.evaluate(commands, streams)
         except Returned as end:
             return end.status
         finally:
-            self._depth -= _WEIGHT_OF_TEXT
-            state.shown_level -= 1
             changed = state.arguments
-            state.arguments, state.streams, state.lost, state.source = kept
+            state.arguments, state.source = kept
             state.arguments = kept[0] if arguments else changed
             state.calls.pop()
 
     async def evaluate(self, commands: tuple[Command, ...], streams: Redirects) -> int:
         """Run commands in this shell, as eval does."""
         state = self.state
-        kept = state.streams, state.lost
+        kept = state.streams, state.lost, state.unwound
+        state.unwound = streams.lost(state.streams) or state.unwound
         state.streams, state.lost = streams, ()
         state.status = 0
         self._depth += _WEIGHT_OF_TEXT
@@ -245,7 +241,7 @@ class Calls(Compounds):
         finally:
             self._depth -= _WEIGHT_OF_TEXT
             state.shown_level -= 1
-            state.streams, state.lost = kept
+            state.streams, state.lost, state.unwound = kept
 
 
 def _named(word: str | Declared) -> str:

@@ -187,8 +187,7 @@ class Compounds(Processes):
                         runs = True
                         break
             if runs:
-                state.status = 0
-                status = await self.run_list(clause.body, tested=tested)
+                status = await self.run_list(clause.body, tested=tested) if clause.body else 0
                 if clause.end == ";;":
                     break
                 runs = clause.end == ";&"

@@ -207,7 +207,8 @@ class Processes(Progress):
             raise BoundError(f"more than {SUBSHELL_NESTING} shells in one another")
         kept = state.copy(state.host)
         kept.streams = streams
-        kept.lost = () if substitutes or reads else state.lost
+        if substitutes or reads:
+            kept.lost = kept.unwound = ()
         # A trap is the shell's that set it; an ignored signal stays ignored.
         errors = kept.traps.get(ERR_TRAP) if state.options.get("E") else None
         kept.traps = {ERR_TRAP: errors} if errors else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import attrs
 
@@ -187,7 +187,9 @@ class Progress:
             return False
         return isinstance(word := command.words[0], Word) and word.literal in _KILLING
 
-    async def _end_command(self, status: int, *, tested: bool, trapped: bool = True) -> None:
+    async def _end_command(
+        self, status: int, *, tested: bool, trapped: bool = True, simple: bool = False
+    ) -> None:
         """Note the status of a command, and leave the script if ``set -e`` asks for it.
 
         Without *trapped* there was no ERR trap when it began, and one that it has set is no matter.
@@ -201,7 +203,23 @@ class Progress:
         if trapped and ERR_TRAP in state.traps:
             await self._run_trap(ERR_TRAP)
         if state.options.get("e"):
-            raise ScriptExit(status if state.calls else await self.leave(status))
+            await self._fail(simple=simple)
+
+    async def _fail(self, *, simple: bool) -> NoReturn:
+        """Leave the script where a command has failed; its EXIT trap sees no local variables.
+
+        Of redirections a *simple* command leaves those of the innermost function or eval with any.
+        """
+        state = self.state
+        scopes = state.variables.scopes
+        local = [] if state.level else scopes[1:]
+        del scopes[len(scopes) - len(local) :]
+        for descriptor, stream in state.unwound if simple else ():
+            state.streams = state.streams.put(descriptor, stream)
+        try:
+            raise ScriptExit(await self.leave(state.status))
+        finally:
+            scopes += local
 
     async def _count_turn(self) -> None:
         """Count a turn of a loop or trap, and end a script that takes too many."""

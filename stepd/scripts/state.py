@@ -127,6 +127,9 @@ class ShellState:
     lost: tuple[tuple[int, Stream], ...] = ()
     """What the redirections of compound commands and functions have put aside, innermost first."""
 
+    unwound: tuple[tuple[int, Stream], ...] = ()
+    """What the innermost function or eval with redirections has put aside."""
+
     shell_pid: int = 0  # $$, also in subshells
     level: int = 0  # how many subshells this is in
     status: int = 0  # $?
