@@ -2054,8 +2054,8 @@ def test_a_node_that_dies_as_a_step_daemon_is_forked_breaks_nothing(
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_launch_to_a_host_that_is_down_is_told_so_and_sent_again(model: str) -> None:
-    """Its trace says that it was unreachable; without that it was told twice."""
+def test_a_launch_that_found_no_slurmd_is_sent_again_once_one_has_started(model: str) -> None:
+    """Not before it has started, nor if the first one was received."""
     text = (
         "latency: 400ms\n"
         "timeline:\n"
@@ -2065,10 +2065,11 @@ def test_a_launch_to_a_host_that_is_down_is_told_so_and_sent_again(model: str) -
     )
     ran = run(text, cluster=TWO_NODES, model=model)
     first, _again = ran.all("REQUEST_LAUNCH_TASKS", phase="send", peer="slurmd@n2")
-    (lost,) = ran.all("unreachable", args_rpc="REQUEST_LAUNCH_TASKS")
-    assert (lost.cause, told(ran)) == (first.seq, {})
-    untold = dropped("unreachable args.rpc=REQUEST_LAUNCH_TASKS")
-    assert told(ran, untold)["launch-once-a-node"] == "a node was told twice to launch it"
+    assert told(ran) == {}
+    starts = moved("init role=slurmd node=n2", nth=1, before="fault args.fault=crash*")
+    heard = changed("REQUEST_LAUNCH_TASKS phase=receive node=n2", cause=first.seq)
+    for damage in (starts, heard):
+        assert told(ran, damage)["launch-once-a-node"] == "a node was told twice to launch it"
 
 
 FRAGMENTS = """\

@@ -545,7 +545,7 @@ class Fabric:
             self._tell_unreachable(message, to, sent)
             return False
         if not reachable:
-            if to is not None and (to.breaks or not to.host.up or self.holds_back(sender, to)):
+            if to is not None and (to.breaks or self.holds_back(sender, to)):
                 self._tell_unreachable(message, to, sent)
             return False
         assert to is not None

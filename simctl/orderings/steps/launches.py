@@ -367,7 +367,8 @@ def _as_wanted(run: Observed, event: Event, names: list[str], wanted: list[str])
     says="srun unpacks the credential, and then sends one launch to each node of the step, with a "
     "credential packed for it",
     key="a step in its srun",
-    exceptions="a srun that was killed; a launch whose node was down, or that a cut link held back",
+    exceptions="a srun that was killed; a launch that a cut link held back, or that found no "
+    "slurmd on a node where one starts before the next",
     source="held in 90 steps of recordings of real Slurm",
     functions=(UNPACK, PACK),
 )
@@ -385,6 +386,17 @@ def launch_once_a_node(run: Observed) -> Iterator[Finding]:
         yield _sent_once(run, key, launches, unpacked.get(key), packs[key], wanted)
 
 
+def _found_nobody(run: Observed, launch: Event, again: Event) -> bool:
+    """Return whether a launch met no slurmd, and one started before it was sent again."""
+    if any(each.cause == launch.seq for each in run.received(_LAUNCH)):
+        return False
+    firsts = (run.by_pid[pid][0] for pid in run.pids("slurmd"))
+    return any(
+        launch.seq < first.seq < again.seq and launch.peer == f"slurmd@{first.node}"
+        for first in firsts
+    )
+
+
 def _sent_once(
     run: Observed,
     key: tuple[Any, Any],
@@ -394,10 +406,10 @@ def _sent_once(
     wanted: int,
 ) -> Finding:
     group = f"step {key[1]} of srun {key[0]}"
-    nodes = [arg(each, "nodeid") for each in launches if each.seq not in run.unreachable]
+    told = by((each for each in launches if each.seq not in run.unreachable), "peer").values()
     if unpacked is None or unpacked.seq > launches[0].seq:
         return broken(group, "it was launched before its credential was unpacked", launches[0])
-    if len(set(nodes)) < len(nodes):
+    if not all(_found_nobody(run, *pair) for same in told for pair in pairwise(same)):
         return broken(group, "a node was told twice to launch it", *launches)
     # What is sent again to a node that was not there has the credential of the first time.
     first: dict[Any, Event] = {}
