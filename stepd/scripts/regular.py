@@ -87,7 +87,7 @@ class Regular:
         return self.nested or (self.repeats > 1 and length ** (self.repeats + 1) > _MUCH)
 
     def _search_slowly(self, text: str, start: int) -> Found | None:
-        flags = self.pattern.flags & re.IGNORECASE
+        flags = self.pattern.flags & (re.DOTALL | re.IGNORECASE)
         try:
             spans = machine_of(self.node, flags).search(text, start)
         except TooMuchError as error:
@@ -114,7 +114,8 @@ def regular(text: str, *, extended: bool, ignores_case: bool = False, escapes: s
     """
     node = _Translator(text, extended=extended, escapes=escapes).whole()
     translated = python_of(node)
-    flags = re.IGNORECASE if ignores_case else re.NOFLAG
+    # A newline is a character like any other: only grep and sed know lines, and give one at a time.
+    flags = re.DOTALL | (re.IGNORECASE if ignores_case else re.NOFLAG)
     try:
         pattern = re.compile(translated, flags)
     except (re.error, OverflowError, RecursionError) as error:
@@ -176,7 +177,7 @@ class _Translator:
 
     def _repeated(self, atom: Node) -> Node:
         """Read the repetitions behind an atom."""
-        while self.at < len(self.text) and atom not in (Place("^"), Place("$")):
+        while self.at < len(self.text) and atom not in (Place("^"), Place(r"\Z")):
             char = self.text[self.at]
             if char == "*":
                 self.at += 1
@@ -219,7 +220,7 @@ class _Translator:
         if char == "^" and (self.extended or first):
             return Place("^")
         if char == "$" and (self.extended or self._ends()):
-            return Place("$")
+            return Place(r"\Z")
         if char in "*+?" and self.extended and first:
             raise RegularMistake(f"{self.text}: a repetition of nothing")
         return Char(re.escape(char))
