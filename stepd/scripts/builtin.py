@@ -14,6 +14,9 @@ from simctl.stepd.scripts.tree import Command
 
 Argument: TypeAlias = str | Declared
 
+MISUSED = 2
+"""The status of a builtin whose arguments are wrong."""
+
 
 class Shell(Protocol):
     """What a builtin needs of the shell that runs it."""
@@ -64,3 +67,11 @@ def plain(act: Callable[[Shell, list[str], Redirects], Awaitable[int]]) -> Built
         return await act(shell, texts_of(arguments), streams)
 
     return builtin
+
+
+async def write_text(shell: Shell, streams: Redirects, name: str, text: str) -> int:
+    """Write a text; what stands in the way is told, and makes the status 1."""
+    wrong = await shell.host.write(streams.stdout, text) if text else ""
+    if wrong:
+        await shell.state.complain(f"{name}: write error: {wrong}", streams.stderr)
+    return 1 if wrong else 0

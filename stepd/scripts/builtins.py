@@ -1,25 +1,25 @@
 """The builtins of the shell: each gets the shell, its arguments and its streams.
 
-The table of all of them is at the end. Those about variables, about children and signals, and about
-reading stand in modules of their own.
+The table of all of them is at the end. Those about variables, about settings, about children and
+signals, and about reading stand in modules of their own.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 
 from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.scripts.arithmetic import whole_number
-from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, is_name, plain, texts_of
+from simctl.stepd.scripts.builtin import MISUSED, Builtin, Shell, is_name, plain, write_text
 from simctl.stepd.scripts.builtins_jobs import JOB_BUILTINS
 from simctl.stepd.scripts.builtins_read import READING_BUILTINS
+from simctl.stepd.scripts.builtins_settings import SETTING_BUILTINS
 from simctl.stepd.scripts.builtins_variables import VARIABLE_BUILTINS
 from simctl.stepd.scripts.conditions import TestMistake, holds
 from simctl.stepd.scripts.host import OpenFile, Redirects, Stream
 from simctl.stepd.scripts.parser import parse_commands
 from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text, single_quoted
-from simctl.stepd.scripts.rules import KEYWORDS, SET_LETTERS, SET_NAMES, SHOPT_NAMES
+from simctl.stepd.scripts.rules import KEYWORDS
 from simctl.stepd.scripts.state import (
     SECOND_US,
     BoundError,
@@ -34,7 +34,6 @@ from simctl.stepd.scripts.tree import Command, ScriptMistake
 from simctl.stepd.signals import EXIT_TRAP
 
 _DIRECTORY = "Is a directory"
-_MISUSED = 2
 _NOT_FOUND = 127
 _NUMBER = re.compile(r"[-+]?\d+", re.ASCII)
 _FIRST_FILES = re.compile(
@@ -58,15 +57,7 @@ async def _false(shell: Shell, arguments: list[str], streams: Redirects) -> int:
 @plain
 async def _echo(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Write the arguments."""
-    return await _write(shell, streams, "echo", echo_text(tuple(arguments)))
-
-
-async def _write(shell: Shell, streams: Redirects, name: str, text: str) -> int:
-    """Write a text; what stands in the way is told, and makes the status 1."""
-    wrong = await shell.host.write(streams.stdout, text) if text else ""
-    if wrong:
-        await shell.state.complain(f"{name}: write error: {wrong}", streams.stderr)
-    return 1 if wrong else 0
+    return await write_text(shell, streams, "echo", echo_text(tuple(arguments)))
 
 
 @plain
@@ -80,15 +71,15 @@ async def _printf(shell: Shell, arguments: list[str], streams: Redirects) -> int
         arguments = arguments[1:] if inline else arguments[2:]
         if not is_name(target.partition("[")[0]):
             await state.complain(f"printf: `{target}': not a valid identifier", streams.stderr)
-            return _MISUSED
+            return MISUSED
     if arguments[:1] == ["--"]:
         arguments = arguments[1:]
     elif arguments and re.match("-.", arguments[0]):
         await state.complain(f"printf: {arguments[0][:2]}: invalid option", streams.stderr)
-        return _MISUSED
+        return MISUSED
     if not arguments:
         await state.complain("printf: a format is needed", streams.stderr)
-        return _MISUSED
+        return MISUSED
     try:
         text, refused = printf_text(
             arguments[0], tuple(arguments[1:]), state.host.now_us() // SECOND_US
@@ -101,7 +92,7 @@ async def _printf(shell: Shell, arguments: list[str], streams: Redirects) -> int
     if target:
         base, bracket, rest = target.partition("[")
         state.assign(base, text, state.key_of(base, rest.removesuffix("]")) if bracket else None)
-    elif status := await _write(shell, streams, "printf", text):
+    elif status := await write_text(shell, streams, "printf", text):
         return status
     return 1 if refused else 0
 
@@ -113,7 +104,7 @@ async def _test(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         return 0 if holds(tuple(arguments), shell.state) else 1
     except TestMistake as mistake:
         await shell.state.complain(f"test: {mistake}", streams.stderr)
-        return _MISUSED
+        return MISUSED
 
 
 @plain
@@ -121,12 +112,12 @@ async def _bracket(shell: Shell, arguments: list[str], streams: Redirects) -> in
     """Judge a condition between brackets."""
     if arguments[-1:] != ["]"]:
         await shell.state.complain("[: missing `]'", streams.stderr)
-        return _MISUSED
+        return MISUSED
     try:
         return 0 if holds(tuple(arguments[:-1]), shell.state) else 1
     except TestMistake as mistake:
         await shell.state.complain(f"[: {mistake}", streams.stderr)
-        return _MISUSED
+        return MISUSED
 
 
 @plain
@@ -143,7 +134,7 @@ async def _exit(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         status = whole_number(arguments[0])
     except ValueError:
         await state.complain(f"exit: {arguments[0]}: numeric argument required", streams.stderr)
-        status = _MISUSED
+        status = MISUSED
     raise ScriptExit(await _left(shell, status, streams))
 
 
@@ -160,14 +151,14 @@ async def _return(shell: Shell, arguments: list[str], streams: Redirects) -> int
     if not state.calls:
         told = "return: can only `return' from a function or sourced script"
         await state.complain(told, streams.stderr)
-        return _MISUSED
+        return MISUSED
     if not arguments:
         raise Returned(state.status)
     try:
         status = whole_number(arguments[0])
     except ValueError:
         await state.complain(f"return: {arguments[0]}: numeric argument required", streams.stderr)
-        status = _MISUSED
+        status = MISUSED
     raise Returned(status)
 
 
@@ -214,158 +205,6 @@ async def _shift(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     return 0
 
 
-@plain
-async def _set(shell: Shell, arguments: list[str], streams: Redirects) -> int:
-    """Set options of the shell, and its arguments."""
-    state = shell.state
-    rest = list(arguments)
-    while rest and rest[0][:1] in ("-", "+") and rest[0] != "-":
-        word = rest.pop(0)
-        if word == "--":
-            state.arguments = tuple(rest)
-            return 0
-        names = [letter for letter in word[1:] if letter != "o"]
-        if "o" in word[1:]:
-            named = rest.pop(0) if rest else ""
-            names.append(SET_NAMES.get(named, "?"))
-        for name in names:
-            if name not in SET_LETTERS and name not in SET_NAMES.values():
-                told = f"set: {word}: no option that is simulated"
-                await state.complain(told, streams.stderr)
-                return _MISUSED
-            state.options[name] = word[0] == "-"
-    if rest and rest[0] == "-":
-        rest = rest[1:]
-        state.options["x"] = False
-    state.arguments = tuple(rest) or state.arguments
-    return 0
-
-
-@plain
-async def _shopt(shell: Shell, arguments: list[str], streams: Redirects) -> int:
-    """Set or ask for further options."""
-    options = shell.state.options
-    letters = "".join(each[1:] for each in arguments if each.startswith("-"))
-    names = [each for each in arguments if not each.startswith("-")]
-    status = 0
-    for name in names:
-        if name not in SHOPT_NAMES:
-            told = f"shopt: {name}: no option that is simulated"
-            await shell.state.complain(told, streams.stderr)
-            status = 1
-        elif "s" in letters or "u" in letters:
-            options[name] = "s" in letters
-        else:
-            status = status or (0 if options.get(name) else 1)
-            if "q" not in letters:
-                shown = "on" if options.get(name) else "off"
-                await _write(shell, streams, "shopt", f"{name:<15}\t{shown}\n")
-    return status
-
-
-@plain
-async def _cd(shell: Shell, arguments: list[str], streams: Redirects) -> int:
-    """Change the working directory, and with it PWD and OLDPWD."""
-    state = shell.state
-    while arguments and arguments[0] in ("--", "-P", "-L"):
-        arguments = arguments[1:]
-    wanted = arguments[0] if arguments else state.look_up("HOME") or ""
-    target = (state.look_up("OLDPWD") or "") if wanted == "-" else wanted
-    if len(arguments) > 1 or (not target and not arguments) or (wanted == "-" and not target):
-        wrong = "too many arguments" if len(arguments) > 1 else "HOME or OLDPWD is not set"
-        await state.complain(f"cd: {wrong}", streams.stderr)
-        return 1
-    before = state.look_up("PWD") or "/"
-    path = posixpath.normpath(posixpath.join(before, target))
-    path = path[1:] if path.startswith("//") else path
-    if error := state.host.chdir(path):
-        await state.complain(f"cd: {target}: {error}", streams.stderr)
-        return 1
-    state.variables.set("OLDPWD", before)
-    state.variables.set("PWD", path)
-    if wanted == "-":
-        await _write(shell, streams, "cd", f"{path}\n")
-    return 0
-
-
-@plain
-async def _pwd(shell: Shell, arguments: list[str], streams: Redirects) -> int:
-    """Write the working directory."""
-    return await _write(shell, streams, "pwd", (shell.state.look_up("PWD") or "/") + "\n")
-
-
-@plain
-async def _umask(shell: Shell, arguments: list[str], streams: Redirects) -> int:
-    """Tell or set which rights new files lack."""
-    state = shell.state
-    symbolic = arguments[:1] == ["-S"]
-    arguments = [each for each in arguments if each not in ("-S", "-p", "--")]
-    if arguments:
-        if re.fullmatch("[0-7]{1,4}", arguments[0]):
-            state.umask = int(arguments[0], 8) & 0o777
-        elif not arguments[0][:1].isdigit() and _RIGHTS.fullmatch(arguments[0]):
-            state.umask = _masked(state.umask, arguments[0])
-        else:
-            told = f"umask: {arguments[0]}: an octal number or rights such as u=rwx,g-w were needed"
-            await state.complain(told, streams.stderr)
-            return 1
-        return 0
-    shown = f"{state.umask:04o}"
-    if symbolic:
-        rights = [(state.umask >> shift & 7) ^ 7 for shift in (6, 3, 0)]
-        letters = (
-            "".join(c for c, bit in zip("rwx", (4, 2, 1), strict=True) if r & bit) for r in rights
-        )
-        shown = ",".join(f"{who}={what}" for who, what in zip("ugo", letters, strict=True))
-    return await _write(shell, streams, "umask", shown + "\n")
-
-
-_RIGHTS = re.compile("(?!,)(?:(?:^|,)[ugoa]*[-+=][rwx]*)+")
-_CLASSES = {"u": 0o700, "g": 0o070, "o": 0o007, "a": 0o777}
-_BITS = {"r": 0o444, "w": 0o222, "x": 0o111}
-
-
-def _masked(umask: int, changes: str) -> int:
-    """Return a mask after changes of the rights that it leaves."""
-    rights = ~umask & 0o777
-    for who, sign, letters in re.findall("([ugoa]*)([-+=])([rwx]*)", changes):
-        whose = bits = 0
-        for letter in who or "a":
-            whose |= _CLASSES[letter]
-        for letter in letters:
-            bits |= _BITS[letter] & whose
-        if sign == "=":
-            rights &= ~whose
-        rights = rights & ~bits if sign == "-" else rights | bits
-    return ~rights & 0o777
-
-
-_LIMITS = {"c": "0", "n": "1024", "s": "8192", "u": "unlimited", "v": "unlimited", "l": "unlimited"}
-_LIMITS |= dict.fromkeys("dfmt", "unlimited")
-
-
-@plain
-async def _ulimit(shell: Shell, arguments: list[str], streams: Redirects) -> int:
-    """Tell or set a limit, which nothing in the simulation comes near."""
-    state = shell.state
-    letter = "f"
-    while arguments and arguments[0].startswith("-"):
-        letters = arguments[0][1:].replace("S", "").replace("H", "")
-        letter, arguments = letters[-1:] or letter, arguments[1:]
-    if letter not in _LIMITS:
-        await state.complain(f"ulimit: -{letter}: no limit that is simulated", streams.stderr)
-        return _MISUSED
-    if not arguments:
-        shown = state.limits.get(letter, _LIMITS[letter])
-        return await _write(shell, streams, "ulimit", shown + "\n")
-    value = arguments[0]
-    if not (value.isdigit() or value in ("unlimited", "hard", "soft")):
-        await state.complain(f"ulimit: {value}: invalid number", streams.stderr)
-        return 1
-    state.limits[letter] = "unlimited" if value in ("hard", "soft") else value
-    return 0
-
-
 async def _parsed(
     shell: Shell, text: str, name: str, streams: Redirects, first_line: int
 ) -> tuple[Command, ...] | None:
@@ -387,7 +226,7 @@ async def _eval(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Read the arguments as commands, and run them."""
     text = " ".join(arguments[1:] if arguments[:1] == ["--"] else arguments)
     commands = await _parsed(shell, text, "eval", streams, shell.state.line)
-    return _MISUSED if commands is None else await shell.evaluate(commands, streams)
+    return MISUSED if commands is None else await shell.evaluate(commands, streams)
 
 
 @plain
@@ -396,7 +235,7 @@ async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int
     state = shell.state
     if not arguments:
         await state.complain("source: a file is needed", streams.stderr)
-        return _MISUSED
+        return MISUSED
     path = arguments[0]
     pipe = next((end for number, end in state.opened if path == f"/dev/fd/{number}"), None)
     if path == "/dev/stdin":
@@ -416,7 +255,7 @@ async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int
         text = await _contents(shell, opened)
     commands = await _parsed(shell, text, path, streams, 1)
     if commands is None:
-        return _MISUSED
+        return MISUSED
     return await shell.source(commands, path, tuple(arguments[1:]), streams)
 
 
@@ -468,7 +307,7 @@ async def _alias(shell: Shell, arguments: list[str], streams: Redirects) -> int:
             aliases[name] = value
         elif name in aliases:
             shown = f"alias {name}={single_quoted(aliases[name])}\n"
-            await _write(shell, streams, "alias", shown)
+            await write_text(shell, streams, "alias", shown)
         else:
             await shell.state.complain(f"alias: {name}: not found", streams.stderr)
             status = 1
@@ -479,7 +318,7 @@ async def _alias(shell: Shell, arguments: list[str], streams: Redirects) -> int:
 async def _unalias(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Forget aliases."""
     aliases = shell.state.aliases
-    status = 0 if arguments else _MISUSED
+    status = 0 if arguments else MISUSED
     for name in [*aliases] if arguments[:1] == ["-a"] else arguments:
         if aliases.pop(name, None) is None:
             await shell.state.complain(f"unalias: {name}: not found", streams.stderr)
@@ -504,7 +343,7 @@ async def _command(shell: Shell, arguments: list[str], streams: Redirects) -> in
         told = _described(shell, name, long="V" in letters)
         if told:
             status = 0
-            await _write(shell, streams, "command", told + "\n")
+            await write_text(shell, streams, "command", told + "\n")
         elif "V" in letters:
             await shell.state.complain(f"command: {name}: not found", streams.stderr)
     return status
@@ -559,10 +398,10 @@ async def _type(shell: Shell, arguments: list[str], streams: Redirects) -> int:
             if not letters:
                 await shell.state.complain(f"type: {name}: not found", streams.stderr)
         elif "t" in letters:
-            await _write(shell, streams, "type", kind + "\n")
+            await write_text(shell, streams, "type", kind + "\n")
         elif "p" not in letters.lower() or kind == "file":
             long = "p" not in letters.lower()
-            await _write(shell, streams, "type", _described(shell, name, long=long) + "\n")
+            await write_text(shell, streams, "type", _described(shell, name, long=long) + "\n")
     return status
 
 
@@ -575,50 +414,6 @@ async def _builtin(shell: Shell, arguments: list[str], streams: Redirects) -> in
         await shell.state.complain(f"builtin: {arguments[0]}: not a shell builtin", streams.stderr)
         return 1
     return await shell.perform_command(arguments, streams)
-
-
-async def module(shell: Shell, arguments: list[Argument], streams: Redirects) -> int:
-    """Stand in for environment modules: what is loaded is remembered, and changes nothing else.
-
-    A program of this name that the scenario describes takes its place.
-    """
-    texts = texts_of(arguments)
-    state = shell.state
-    if state.host.has_program("module"):
-        argv = ("module", *texts)
-        return await state.host.run(argv, state.variables.environment(), streams)
-    loaded = [each for each in (state.look_up("LOADEDMODULES") or "").split(":") if each]
-    words = [each for each in texts if not each.startswith("-")]
-    action, names = (words[0], words[1:]) if words else ("", [])
-    match action:
-        case "load" | "add" | "try-load":
-            loaded = [each for each in loaded if each not in names] + names
-        case "unload" | "rm" | "del":
-            loaded = [
-                each for each in loaded if each not in names and each.split("/")[0] not in names
-            ]
-        case "swap" | "switch":
-            old = names[0].split("/")[0] if names else ""
-            loaded = [each for each in loaded if each.split("/")[0] != old] + names[-1:]
-        case "purge" | "reset" | "restore":
-            loaded = []
-        case "use" | "unuse" | "refresh" | "save":
-            pass
-        case "list":
-            lines = [f" {place}) {name}" for place, name in enumerate(loaded, start=1)]
-            told = (
-                "Currently Loaded Modulefiles:\n" + "\n".join(lines)
-                if lines
-                else ("No Modulefiles Currently Loaded.")
-            )
-            await state.host.write(streams.stderr, told + "\n")
-        case _:
-            await state.complain(f"module: {action or 'an action'}: not simulated", streams.stderr)
-            return 1
-    variable = state.variables.make("LOADEDMODULES")
-    variable.exported = True
-    state.variables.set("LOADEDMODULES", ":".join(loaded))
-    return 0
 
 
 PLAIN_BUILTINS: dict[str, Builtin] = {
@@ -634,12 +429,6 @@ PLAIN_BUILTINS: dict[str, Builtin] = {
     "break": _jump(again=False),
     "continue": _jump(again=True),
     "shift": _shift,
-    "set": _set,
-    "shopt": _shopt,
-    "cd": _cd,
-    "pwd": _pwd,
-    "umask": _umask,
-    "ulimit": _ulimit,
     "eval": _eval,
     "source": _source,
     ".": _source,
@@ -650,8 +439,7 @@ PLAIN_BUILTINS: dict[str, Builtin] = {
     "hash": _hash,
     "alias": _alias,
     "unalias": _unalias,
-    "module": module,
-    "ml": module,
+    **SETTING_BUILTINS,
 }
 
 BUILTIN_COMMANDS: dict[str, Builtin] = {
