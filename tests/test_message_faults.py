@@ -115,6 +115,37 @@ def test_what_is_lost_is_sent_again(rpc: str, again: list[int]) -> None:
     assert len(ran.all("switch_p_job_step_complete")) == 1
 
 
+@pytest.mark.parametrize(
+    ("rpc", "conf", "entries"),
+    [
+        ("REQUEST_LAUNCH_PROLOG", "Prolog: /p, PrologFlags: Alloc", (SCRIPT,)),
+        ("REQUEST_KILL_TIMELIMIT", "", ("sbatch -w n1 -t1 --wrap 'sleep 300'",)),
+        ("REQUEST_KILL_TIMELIMIT", "", ("sbatch -w n1 --wrap 'srun -t1 sleep 300'",)),
+        ("REQUEST_SIGNAL_TASKS", "", ("sbatch -w n1 -t3 --signal=USR1 --wrap 'srun sleep 300'",)),
+        (
+            "REQUEST_ABORT_JOB",
+            "ReturnToService: 1",
+            (
+                "sbatch -w n1 --no-requeue --wrap 'sleep 3000'",
+                "at: 10s, fault: {cut: [slurmctld, n1], for: 1000s}",
+            ),
+        ),
+    ],
+)
+def test_what_a_node_has_not_heard_it_is_told_again(
+    rpc: str, conf: str, entries: tuple[str, ...]
+) -> None:
+    """Once slurmctld has waited for the answer, and RPC_RETRY_INTERVAL after that; not twice."""
+    lines = [f"at: 0s, as: alice, run: {e}" if e.startswith("sbatch") else e for e in entries]
+    ran = played(f"drop: {rpc}, to: n1", *lines, conf=conf)
+    (lost,) = struck(ran)
+    told = [e for e in ran.all(rpc, phase="send", daemon="slurmctld") if e.peer == "slurmd@n1"]
+    assert seconds(told) == [lost, lost + 70]
+    heard = ran.all(rpc, phase="receive", node="n1", role="slurmd")
+    assert seconds(heard) == [lost + 70]
+    assert not ran.result.stalled
+
+
 def test_a_report_up_the_tree_is_sent_again_a_second_later() -> None:
     """MessageTimeout and a second after the first try, while the parent still waits."""
     ran = played("drop: REQUEST_STEP_COMPLETE, from: n2", SCRIPT)
