@@ -146,6 +146,38 @@ def test_what_a_node_has_not_heard_it_is_told_again(
     assert not ran.result.stalled
 
 
+@pytest.mark.parametrize(
+    ("conf", "fault"),
+    [("MessageTimeout: 200", "drop: {}"), ("", "delay: {}, by: 130s")],
+)
+def test_what_befell_the_launch_of_an_old_run_is_nothing_to_the_next(conf: str, fault: str) -> None:
+    """Nobody has answered it, or its node refuses it, once the job runs anew."""
+    ran = played(
+        fault.format("REQUEST_BATCH_JOB_LAUNCH"),
+        "at: 0s, as: alice, run: sbatch -w n1 --wrap 'sleep 100'",
+        "at: 5s, as: alice, run: scontrol requeue 1",
+        conf=conf,
+    )
+    assert seconds(ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="send")) == [0, 126]
+    assert seconds(ran.all("request_refused")) == ([] if conf else [130])
+    assert seconds(ran.all("job_state", args_to="COMPLETED")) == [226]
+
+
+def test_a_suspension_that_is_over_is_not_sent_again() -> None:
+    """Nor a resumption, once the job is suspended anew."""
+    for skip, times in (("", [10, 12]), (", skip: 1", [5, 10, 12, 200])):
+        told = [f"at: {at}s, run: scontrol {{}} 1" for at in times]
+        words = ("suspend", "resume") * 2
+        ran = played(
+            f"drop: REQUEST_SUSPEND_INT{skip}",
+            "at: 0s, as: alice, run: sbatch -w n1 --wrap 'sleep 100'",
+            *(line.format(word) for line, word in zip(told, words, strict=False)),
+        )
+        assert len(struck(ran)) == 1
+        assert seconds(ran.all("REQUEST_SUSPEND_INT", phase="send", daemon="slurmctld")) == times
+        assert ran.job()[0] == "COMPLETED"
+
+
 def test_a_report_up_the_tree_is_sent_again_a_second_later() -> None:
     """MessageTimeout and a second after the first try, while the parent still waits."""
     ran = played("drop: REQUEST_STEP_COMPLETE, from: n2", SCRIPT)
