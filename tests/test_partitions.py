@@ -251,6 +251,22 @@ def test_a_grace_time_is_for_putting_things_away() -> None:
     assert starts(stubborn)[2] in (70, 75)
 
 
+def test_a_job_that_runs_again_has_its_grace_time_again() -> None:
+    """What was left of the one in its last run is nothing to it."""
+    ran = timeline(
+        "0s bob sbatch -N2 --exclusive --wrap 'srun -n1 ./stubborn'",
+        f"10s bob {HIGH}",
+        "20s bob scontrol requeue 1",
+        f"200s bob {HIGH}",
+        conf=PREEMPT + "CANCEL",
+        low=", grace_time: 60s",
+    )
+    told = ran.all("REQUEST_SIGNAL_TASKS", phase="send", daemon="slurmctld")
+    assert [event.time_us // 1_000_000 for event in told] == [10, 10, 200, 200]
+    (end,) = ran.all("job_state", job=1, args_to="PREEMPTED|COMPLETING")
+    assert end.time_us // 1_000_000 == 260
+
+
 def test_nobody_gives_way_in_vain() -> None:
     """The job needs more than preemption could give it, so all go on; nor to an equal tier."""
     ran = timeline(

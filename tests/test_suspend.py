@@ -531,6 +531,23 @@ def test_a_step_that_begins_after_a_suspension_has_none_of_it() -> None:
     ]
 
 
+def test_scontrol_tells_how_long_a_job_had_run_when_it_was_suspended_last() -> None:
+    """Less what it was suspended for before; a run that is over leaves nothing of that."""
+    show = "alice scontrol show job 1"
+    times = ((5, 10), (15, 20), (170, 180))
+    ran = typed(
+        "0 alice sbatch -N1 --wrap 'sleep 60'",
+        *(f"{since} root scontrol suspend 1" for since, _ in times),
+        *(f"{until} root scontrol resume 1" for _, until in times),
+        "25 alice scontrol requeue 1",
+        *(f"{at} {show}" for at in (7, 12, 17, 160, 175)),
+    )
+    told = [field for each in ran.result.commands for field in each.stdout.split()]
+    assert [field for field in told if field.startswith("SecsPreSuspend=")] == [
+        f"SecsPreSuspend={seconds}" for seconds in (5, 5, 10, 0, 23)
+    ]
+
+
 def test_a_signal_that_came_to_a_stopped_script_reaches_it_once() -> None:
     """As it goes on; when it is stopped and goes on again there is none."""
     sent = ((5, "STOP"), (6, "USR1"), (17, "CONT"), (28, "STOP"), (39, "CONT"))
