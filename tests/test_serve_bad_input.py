@@ -354,6 +354,8 @@ def test_a_server_that_is_told_to_end_as_it_starts_has_not_broken(number: int) -
     code = (
         "import os, signal, time\n"
         "from simctl.serve.watchdog import guard\n"
+        # Under nohup it would be ignored.
+        f"signal.signal({number:d}, signal.SIG_DFL)\n"
         "def serve():\n"
         f"    os.killpg(0, {number:d})\n"
         "    time.sleep(60)\n"

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from simctl.serve import linux
 from simctl.status import BROKEN, OK
 
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
 
 def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> int:
     """Run *serve* in a process of its own; return its exit status when nothing is left of it.
@@ -25,8 +27,11 @@ def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> i
     sys.stdout.flush()
     sys.stderr.flush()
     own = os.getpid()
+    # What tells both to end waits until each can be told: before that this process would die of it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     pid = os.fork()
     if not pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         os._exit(_serve(serve, clear, mark, own))
     # A terminal tells both; what comes to this process alone is handed on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -36,8 +41,9 @@ def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> i
         told.add(number)
         linux.kill([pid], number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         signal.signal(number, hand_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:
