@@ -464,6 +464,17 @@ def test_the_command_prints_a_report_and_exits_0(capsys: pytest.CaptureFixture[s
     assert lines[-1].startswith("switch/counting: fine, in ")
 
 
+def test_a_check_that_was_cut_for_want_of_time_is_not_fine(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine too slow for all trials is told, and the exit status is 2."""
+    monkeypatch.setattr("simctl.testing.plugin_check.bench.BUDGET_S", 0.0)
+    path = ROOT / "scenarios" / "counting_switch.py"
+    assert main(["plugins", "check", f"{path}:CountingSwitch"]) == 2
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert verdict.startswith("switch/counting: not driven: time was up after 0 ")
+
+
 @pytest.mark.parametrize(
     "name",
     ["fork_state", "early_environment", "privileged_fini", "blocking_controller", "shared_table"],

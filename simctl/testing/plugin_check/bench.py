@@ -38,10 +38,10 @@ from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
 
 MODELS: Final = ("guide", "modern")
-BUDGET_S: Final = 40.0
-"""After so many seconds of work no new trial is begun: a whole check stays below a minute."""
+BUDGET_S: Final = 120.0
+"""After so many seconds of work no new trial is begun; a whole check takes some 25 at most."""
 
-_LAST_S: Final = 300.0
+_LAST_S: Final = 400.0
 """After so many seconds on the wall clock neither, however little a busy machine has done."""
 
 _BUSY_S: Final = 15.0
@@ -133,14 +133,28 @@ class Bench:
         self._ends_s = time.process_time() + BUDGET_S
         self._ends_at_last_s = time.monotonic() + _LAST_S
         self._over = False
+        self._cut = False
         self._asleep: set[tuple[str, str]] = set()
         self._found: list[tuple[str, Mistake]] = []
 
     @property
     def over(self) -> bool:
         """Return whether there is no sense in another run: something hangs, or time is up."""
-        late = time.process_time() > self._ends_s or time.monotonic() > self._ends_at_last_s
-        return self._over or late or self._busy_s > _BUSY_S
+        return self._over or self._late or self._busy_s > _BUSY_S
+
+    @property
+    def _late(self) -> bool:
+        return time.process_time() > self._ends_s or time.monotonic() > self._ends_at_last_s
+
+    @property
+    def cut(self) -> str:
+        """Return why trials were left out for want of time, "" where none were."""
+        if not self._cut:
+            return ""
+        return (
+            f"time was up after {self.trials} trial clusters; "
+            "--model guide, then --model modern, take half as long each"
+        )
 
     @property
     def _busy_s(self) -> float:
@@ -185,6 +199,7 @@ class Bench:
             The run, or None where there is no sense in another.
         """
         if self.over:
+            self._cut = self._cut or self._late
             return None
         self.trials += 1
         observer = self.observers[model]

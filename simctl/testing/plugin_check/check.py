@@ -176,7 +176,7 @@ def check_plugin(
             for each in _notes(tallies, own)
         ),
         own_broken=tuple(bench.own_broken),
-        not_driven=outcome.not_driven,
+        not_driven=outcome.not_driven or bench.cut,
         trials=bench.trials,
         own=own,
         compiled=issubclass(kind, CompiledPlugin),

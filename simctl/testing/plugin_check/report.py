@@ -47,7 +47,7 @@ class Checked:
     """Expectations of the author's own scenarios that did not hold."""
 
     not_driven: str
-    """Why the plugin never had any work; empty if it had."""
+    """Why the plugin had no work, or not all trials; empty if it had."""
 
     trials: int
     own: frozenset[str]
