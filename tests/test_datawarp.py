@@ -447,6 +447,24 @@ def test_a_job_whose_paths_fail_is_held(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("how", ["full", "read_only"])
+def test_a_job_whose_paths_no_disk_takes_is_held(how: str, model: str) -> None:
+    """dw_wlm_cli exits 1, as for any other of its errors."""
+    trouble = f"{{disk: slurmctld, how: {how}, for: 1s}}"
+    text = scenario(
+        SUBMIT
+        + f'  - {{when: "dw_paths phase=enter", fault: {trouble}}}\n'
+        + entry("20s", "scontrol -o show job 1")
+        + entry("30s", "scancel 1")
+    )
+    ran = run(text, model)
+    assert answers(ran, "bb_p_job_begin")[0] == 2094
+    assert "Reason=JobHeldAdmin" in out(ran, 1)
+    assert ran.one("dw_paths").rc == 1 << 8
+    assert functions(ran)[-1] == "dw_teardown"
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_a_job_whose_pre_run_fails_goes_back_into_the_queue(model: str) -> None:
     """Nothing of it has run, and that is no restart that counts."""
     text = scenario(

@@ -104,6 +104,10 @@ class Appliance(Storage):
         except RefusedError as error:
             call.write(1, f"{error}\n")
             return wait_status(1)
+        except OSError as error:
+            # A disk that takes nothing is the program's trouble.
+            call.write(1, f"{error.filename}: {error.strerror}\n")
+            return wait_status(1)
         call.write(1, text if described is None else text + _line(described.output))
         return 0
 
