@@ -26,7 +26,7 @@ async def _set(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     while rest and rest[0][:1] in ("-", "+") and rest[0] != "-":
         word = rest.pop(0)
         if word == "--":
-            state.arguments = tuple(rest)
+            state.arguments, state.replaced = tuple(rest), True
             return 0
         names = [letter for letter in word[1:] if letter != "o"]
         if "o" in word[1:]:
@@ -41,7 +41,8 @@ async def _set(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     if rest and rest[0] == "-":
         rest = rest[1:]
         state.options["x"] = False
-    state.arguments = tuple(rest) or state.arguments
+    if rest:
+        state.arguments, state.replaced = tuple(rest), True
     return 0
 
 

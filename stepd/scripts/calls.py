@@ -185,6 +185,7 @@ class Calls(Compounds):
         state.calls.append(Call(name=words[0], line=state.line, source=state.source))
         state.variables.scopes.append(Scope())
         scope = state.variables.scopes[-1]
+        replaced = state.replaced
         kept = state.arguments, state.streams, state.lost, state.unwound, state.loops
         aside = streams.lost(state.streams)
         state.lost, state.unwound = aside + state.lost, aside or state.unwound
@@ -199,6 +200,7 @@ class Calls(Compounds):
             return state.status
         finally:
             state.arguments, state.streams, state.lost, state.unwound, state.loops = kept
+            state.replaced = replaced
             if errors is not None:
                 state.traps.setdefault(ERR_TRAP, errors)
             state.calls.pop()
@@ -216,15 +218,20 @@ class Calls(Compounds):
         state = self.state
         state.calls.append(Call(name="source", line=state.line, source=name))
         kept = state.arguments, state.source
+        in_function = any(not each.passing for each in state.variables.scopes[1:])
         state.arguments, state.source = arguments or state.arguments, name
+        state.replaced = False
         try:
             return await self.evaluate(commands, streams)
         except Returned as end:
             return end.status
         finally:
-            changed = state.arguments
-            state.arguments, state.source = kept
-            state.arguments = kept[0] if arguments else changed
+            state.source = kept[1]
+            if arguments:
+                # As in bash, what `set` gave the script itself stays, and what shift left does not.
+                if in_function or not state.replaced:
+                    state.arguments = kept[0]
+                state.replaced = False
             state.calls.pop()
 
     async def evaluate(self, commands: tuple[Command, ...], streams: Redirects) -> int:

@@ -157,6 +157,7 @@ class ShellState:
     umask: int = 0o022
     option_place: int = 0  # where in a word getopts is
     last_argument: str = ""
+    replaced: bool = False  # whether `set` has given arguments since a file was sourced
     capture: Callable[[Substitution], Awaitable[str]] = attrs.field(default=None)
     """Runs the commands of a substitution and returns what they wrote, or the path of a pipe."""
 
