@@ -565,6 +565,27 @@ def test_arithmetic_follows_c(expression: str, value: int) -> None:
     assert evaluate(expression, _unset, _drop) == value
 
 
+_LEFT_OUT = ("0 && ({})", "1 || ({})", "0 ? ({}) : 1", "1 ? 1 : ({})")
+_IN_ALL = ("1 && ({})", "0 || ({})", "1 ? ({}) : 0", "0 ? 0 : ({})", "{}", "0, {}")
+
+
+@pytest.mark.parametrize("outer", [*_LEFT_OUT, *_IN_ALL])
+@pytest.mark.parametrize("inner", [*_LEFT_OUT, *_IN_ALL])
+def test_what_is_not_chosen_assigns_nothing_at_any_depth(outer: str, inner: str) -> None:
+    """What stands behind it is computed again."""
+    stored: list[tuple[str, int]] = []
+
+    def store(name: str, subscript: str | None, value: int) -> None:
+        stored.append((name, value))
+
+    for changing in ("x = 5", "x += 5", "++x", "x++", "x--"):
+        stored.clear()
+        nested = outer.format(inner.format(f"({changing})"))
+        evaluate(f"({nested}), y = 3", _unset, store)
+        chosen = [] if {outer, inner} & {*_LEFT_OUT} else ["x"]
+        assert [name for name, _ in stored] == [*chosen, "y"]
+
+
 @pytest.mark.parametrize(
     "expression", ["1 +", "(1", "1 2", "08", "1 / 0", "5 % 0", "2 ** -1", "a b"]
 )
