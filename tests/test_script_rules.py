@@ -9,6 +9,7 @@ import pytest
 
 from simctl.stepd.scripts.file_tests import may
 from simctl.stepd.scripts.host import Info
+from simctl.stepd.scripts.tools.files import _mode
 from tests.bash_runs import Came, in_ours
 
 RULES = {
@@ -381,3 +382,43 @@ def test_root_executes_what_somebody_may_and_reads_and_writes_all(
         "".join(name for name, bit in zip("rwx", (4, 2, 1), strict=True) if may(found, bit, uid))
         == rights
     )
+
+
+# What becomes of files of the modes 000, 640, 755 and 711 under umask 022; of directories as well,
+# or what is behind the comma.
+CHANGED = {
+    "755": "755 755 755 755",
+    "7": "007 007 007 007",
+    "0640": "640 640 640 640",
+    "u+x": "100 740 755 711",
+    "+r": "444 644 755 755",
+    "+w": "200 640 755 711",
+    "+x": "111 751 755 711",
+    "a-x": "000 640 644 600",
+    "go-w": "000 640 755 711",
+    "u=rw,go=r": "644 644 644 644",
+    "u=": "000 040 055 011",
+    "=r": "444 444 444 444",
+    "-x": "000 640 644 600",
+    "a=rwx": "777 777 777 777",
+    "o-rwx": "000 640 750 710",
+    "ug-x": "000 640 645 601",
+    "+X": "000 640 755 711, 111 751 755 711",
+    "a+X": "000 640 755 711, 111 751 755 711",
+    "u+X": "000 640 755 711, 100 740 755 711",
+    "g+rwx,o+x": "071 671 775 771",
+    "u-w,u+x": "100 540 555 511",
+    "go=X": "000 600 711 711, 011 611 711 711",
+    "uo+w": "202 642 757 713",
+    "=": "000 000 000 000",
+    "a=": "000 000 000 000",
+    "-w": "000 440 555 511",
+}
+
+
+@pytest.mark.parametrize("text", CHANGED)
+def test_chmod_changes_modes_as_coreutils_does(text: str) -> None:
+    """Of whom, of all but what umask has, and X by whether anybody may execute it."""
+    for is_dir, told in enumerate((CHANGED[text].split(", ") * 2)[:2]):
+        modes = [_mode(text, old, is_dir=bool(is_dir)) for old in (0, 0o640, 0o755, 0o711)]
+        assert [f"{mode:03o}" for mode in modes] == told.split()
