@@ -1,5 +1,6 @@
 """`simctl explore --faults`: faults placed at every plugin call of a run."""
 
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -230,3 +231,17 @@ def test_calls_that_are_too_many_are_told_by_the_most_of_a_run(
         merged.merge(part.packed())
         merged.merge(part.packed())
         assert merged.left_out == max(0, max(runs) - 3)
+
+
+@pytest.mark.parametrize("counts", [*itertools.permutations((3, 4, 9))])
+def test_what_workers_left_out_does_not_depend_on_who_is_done_last(
+    monkeypatch: pytest.MonkeyPatch, counts: tuple[int, ...]
+) -> None:
+    """The most of any run, whichever is merged first."""
+    monkeypatch.setattr("simctl.testing.explore.coverage.MOST", 3)
+    merged = Coverage()
+    for count in counts:
+        part = Coverage()
+        part.add([_call(seq, job=seq) for seq in range(count)])
+        merged.merge(part.packed())
+    assert merged.left_out == 6

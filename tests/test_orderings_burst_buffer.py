@@ -246,6 +246,10 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
         moved(KEPT_SPACE, before=STAGE_OUT),
         {"stage-out-flag": "it is given STAGE_OUT outside start_stage_out"},
     ),
+    "STAGE_OUT once the call is over": (
+        moved(KEPT_SPACE, after=STAGE_OUT),
+        {"stage-out-flag": "it is given STAGE_OUT outside start_stage_out"},
+    ),
     "not loaded at the start": (
         dropped("bb_p_load_state args.init_config=true"),
         {"state-loaded-at-start": "validate was called before load_state(true)"},

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 from msgspec import UNSET
 
+from simctl.kernel.orders import begin_us
 from simctl.orderings.checking import declared
 from simctl.orderings.observed import arg
 from tests.checkpoints import checkpoint, checkpointed
@@ -424,3 +425,33 @@ def test_a_checkpoint_comes_by_itself_a_minute_after_the_start_at_the_earliest(
     found = told(ran, changed("slurm_ckpt_op args.op=3", time_us=at_us))
     assert bool(found) is early
     assert not early or "came within a minute" in found["op-of-running-jobs"]
+
+
+@pytest.mark.parametrize("of", ["job", "one before"])
+@pytest.mark.parametrize(("past_us", "early"), [(0, False), (1, True)])
+def test_a_checkpoint_by_itself_waits_for_the_later_of_start_and_last(
+    of: str, past_us: int, early: bool
+) -> None:
+    """A minute after the one before, and after a start that came later than that one did."""
+    ran = run(
+        "slurm_conf: {CheckpointType: checkpoint/ompi}\n"
+        + timeline("at: 0s, as: alice, run: \"sbatch --checkpoint=1 --wrap 'sleep 500'\""),
+        cluster=TWO_NODES,
+    )
+    second = ran.all("slurm_ckpt_op")[1]
+    latest_us = begin_us(second) - 60_000_000 + past_us
+    start = "job_state job=1 state=RUNNING"
+    early_op = changed("slurm_ckpt_op", time_us=latest_us - 5_000_000, t0_us=UNSET)
+    damages = {
+        "job": (
+            early_op,
+            doubled(start),
+            changed(start, 1, time_us=latest_us),
+            moved(start, nth=1, before="slurm_ckpt_op", to=1),
+        ),
+        "one before": (
+            changed(start, time_us=0),
+            changed("slurm_ckpt_op", time_us=latest_us, t0_us=UNSET),
+        ),
+    }[of]
+    assert ("op-of-running-jobs" in told(ran, *damages)) is early

@@ -147,3 +147,27 @@ def test_the_demo_fits_two_screens(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) + 5 <= 100
     assert [line for line in lines if len(line) > 80 and "scancel: error" not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        ("", "(exit 1)"),
+        (", exit: 1", "(exit 1, as the scenario expects)"),
+        (", exit: 2", "(exit 1)"),
+        (", expect: ESLURM_INVALID_JOB_ID", "(exit 1, as the scenario expects)"),
+        (", expect: EALREADY", "(exit 1)"),
+        (", expect: ESLURM_INVALID_JOB_ID, exit: 2", "(exit 1, as the scenario expects)"),
+        (", expect: EALREADY, exit: 1", "(exit 1, as the scenario expects)"),
+    ],
+)
+def test_a_failure_is_expected_by_its_status_or_its_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], expected: str, said: str
+) -> None:
+    """Either is enough: what else was expected is told where the expectations are."""
+    told = story(
+        tmp_path,
+        capsys,
+        f"timeline:\n  - {{at: 0s, as: alice, run: scontrol suspend 9{expected}}}\n",
+    )
+    assert said in told
