@@ -50,6 +50,7 @@ COMP = "slurm_ckpt_comp"
 STOP = "REQUEST_STEP_SUSPEND daemon=slurmstepd step=1.batch"
 OVER = "job_state job=1 args.from=COMPLETED|COMPLETING"
 ANSWER = "RESPONSE_SLURM_RC phase=send args.answers=REQUEST_CHECKPOINT"
+REPORT_ANSWER = "RESPONSE_SLURM_RC phase=send args.answers=REQUEST_CHECKPOINT_COMP"
 STEP_OVER = "step_state step=1.0 state=COMPLETED"
 OURS = {
     each.name for each in declared() if each.number in (*range(18, 35), 57, 62, 63, 64, 66, 70, 71)
@@ -320,6 +321,48 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
         ),
         {},
     ),
+    "a good answer of a bad op, of the other form": (
+        (
+            changed(ANSWER, 2, name="RESPONSE_CHECKPOINT"),
+            changed(f"{OP} step=1.0", rc=2037),
+        ),
+        {"op-answered-as-it-went": "it was answered 0, and op returned 2037"},
+    ),
+    "an error, and no op": (
+        (dropped(f"{OP} step=1.0"), changed(ANSWER, 2, args_return_code=2037)),
+        {},
+    ),
+    "an op of a step whose record is freed": (
+        moved("slurm_ckpt_free_job step=1.0 role=slurmctld", before=f"{OP} step=1.0"),
+        {
+            "op-of-running-jobs": "op was called of a step that is not there",
+            "checkpoint-record-freed-once": "the step is over, and its record was not freed",
+        },
+    ),
+    "an answer before its op": (
+        (doubled(ANSWER, 2), moved(ANSWER, nth=3, before=f"{OP} step=1.0")),
+        {
+            "op-answered-as-it-went": "it was answered 0, and op was not called",
+            "op-of-running-jobs": "a periodic CREATE came within a minute of the start",
+        },
+    ),
+    **{
+        f"what is no answer before an op: {other}": (
+            (
+                doubled(ANSWER, 2),
+                moved(ANSWER, nth=3, before=f"{OP} step=1.0"),
+                changed(ANSWER, 2, **other),
+            ),
+            {},
+        )
+        for other in (
+            {"kind": "process"},
+            {"phase": "receive"},
+            {"peer": "squeue@login"},
+            {"name": "RESPONSE_PING"},
+            {"args_answers": "REQUEST_PING"},
+        )
+    },
     "two ops of a step": (
         doubled(f"{OP} step=1.0"),
         {"op-answered-as-it-went": "op was called twice of one step"},
@@ -356,6 +399,25 @@ REPORTS: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
     "a report twice": (
         doubled(COMP),
         {"reports-handed-on-once": "slurm_ckpt_comp was called 2 times"},
+    ),
+    "a report that is refused": (
+        (dropped(COMP), changed(REPORT_ANSWER, args_return_code=22)),
+        {},
+    ),
+    "a report of a task that is refused": (
+        (
+            changed(COMP, name="slurm_ckpt_task_comp"),
+            changed(REPORT_ANSWER, args_return_code=22),
+        ),
+        {"reports-handed-on-once": "slurm_ckpt_task_comp was called, not slurm_ckpt_comp"},
+    ),
+    "a report of a step that is over": (
+        changed("step_state step=1.0 state=RUNNING", args_to="COMPLETED"),
+        {
+            "reports-of-what-runs": "a report was handed on about a step that is not there",
+            "op-of-running-jobs": "op was called of a step that is not there",
+            "checkpoint-record-freed-once": "the step is over, and its record was not freed",
+        },
     ),
     "a report of a task": (
         changed(COMP, name="slurm_ckpt_task_comp"),
@@ -455,3 +517,18 @@ def test_a_checkpoint_by_itself_waits_for_the_later_of_start_and_last(
         ),
     }[of]
     assert ("op-of-running-jobs" in told(ran, *damages)) is early
+
+
+def test_a_checkpoint_that_was_asked_for_puts_off_none_that_comes_by_itself() -> None:
+    """Only one that came by itself is the one before."""
+    ran = run(
+        "slurm_conf: {CheckpointType: checkpoint/ompi}\n"
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch --checkpoint=1 --wrap 'sleep 500'\"",
+            "at: 90s, as: alice, run: scontrol checkpoint create 1",
+        ),
+        cluster=TWO_NODES,
+    )
+    first, asked, second = ran.all("slurm_ckpt_op")[:3]
+    assert begin_us(first) < begin_us(asked) < begin_us(second) < begin_us(asked) + 60_000_000
+    assert told(ran) == {}
