@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from simctl import cli
+from simctl.kernel.events import Event
 from simctl.scenario.durations import format_moment, parse_duration_us
+from simctl.story.happenings import fault_text, mishaps
 
 CLUSTER = """
 nodes: [{name: "n[1-2]", cpus: 4}]
@@ -171,3 +173,69 @@ def test_a_failure_is_expected_by_its_status_or_its_error(
         f"timeline:\n  - {{at: 0s, as: alice, run: scontrol suspend 9{expected}}}\n",
     )
     assert said in told
+
+
+@pytest.mark.parametrize(("until", "said"), [("5s", "(it has not ended)"), ("20s", "")])
+def test_a_command_that_goes_on_at_the_end_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], until: str, said: str
+) -> None:
+    """Its exit status is not known; one that has ended well needs no word."""
+    line = "timeline:\n  - {at: 0s, as: alice, run: srun sleep 10}\n"
+    told = story(tmp_path, capsys, line, "--until", until)
+    before, _, after = told.partition("alice$ srun sleep 10 ")
+    assert before == "0:00:00 "
+    assert after.startswith(f"{said} JOBID".lstrip())
+
+
+def _hit(seq: int, name: str, **args: object) -> Event:
+    return Event(seq=seq, time_us=seq, kind="fault", name=name, args=args)
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ({"fault": "crash n1", "rpc": "X"}, "crash n1"),
+        ({}, "drop"),
+        ({"rpc": "X"}, "drop X"),
+        ({"to": "n1", "from": "n2", "rpc": "X"}, "drop X from n2 to n1"),
+        ({"from": "n2"}, "drop from n2"),
+        ({"to": "n1"}, "drop to n1"),
+        ({"conf": "b", "change": "a", "rpc": "X"}, "drop X a b"),
+    ],
+)
+def test_a_fault_is_told_as_it_is_written(args: dict[str, object], text: str) -> None:
+    """In words of the scenario: what it hits, whence and whereto."""
+    assert fault_text(_hit(1, "drop", **args)) == text
+
+
+@pytest.mark.parametrize(("times", "told"), [(4, 4), (5, 5), (6, 5), (20, 5)])
+def test_of_messages_that_are_hit_the_first_are_told(times: int, told: int) -> None:
+    """The fifth says that there may be more; each kind counts by itself, and faults never."""
+    events = [_hit(n, "drop", rpc="X") for n in range(times)]
+    lines = [line for each in mishaps(events) for line in each.lines]
+    assert len(lines) == told
+    assert lines[:4] == ["fault: drop X"] * 4
+    assert lines[4:] == ["fault: drop X; the trace has any others"] * (told - 4)
+    both = [*events, *(_hit(n, "delay", rpc="X") for n in range(100, 104))]
+    assert len([*mishaps(both)]) == told + 4
+    struck = [_hit(n, "fault", fault="crash n1") for n in range(times)]
+    assert len([*mishaps(struck)]) == times
+
+
+def test_a_daemon_starts_again_by_its_role_and_node() -> None:
+    """Once for each new process; the first of another node, or of another role, is none."""
+
+    def seen(pid: int, role: str, node: str | None = None) -> Event:
+        return Event(seq=pid, time_us=0, kind="process", name="x", pid=pid, role=role, node=node)
+
+    events = [
+        *(seen(1, "slurmctld"), seen(2, "slurmd", "n1"), seen(3, "slurmd", "n2")),
+        *(seen(2, "slurmd", "n1"), seen(5, "srun", "login"), seen(6, "srun", "login")),
+        *(seen(7, "slurmd", "n1"), seen(7, "slurmd", "n1"), seen(2, "slurmd", "n1")),
+        *(seen(8, "slurmctld"), seen(9, "slurmd", "n1"), seen(8, "slurmctld")),
+    ]
+    assert [line for each in mishaps(events) for line in each.lines] == [
+        "slurmd on n1 starts again (pid 7, before 2)",
+        "slurmctld starts again (pid 8, before 1)",
+        "slurmd on n1 starts again (pid 9, before 7)",
+    ]
