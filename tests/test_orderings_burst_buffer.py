@@ -501,3 +501,33 @@ def test_what_a_checkpoint_plugin_hears_ends_no_pass() -> None:
     assert [True for first, last in calls_of if first < heard.seq < last]
     late = moved("bb_p_load_state phase=enter", after="bb_p_job_test_stage_in job=2", nth=-1, to=-1)
     assert "state-loaded-before-passes" in told(ran, late)
+
+
+LAUNCHED = "no-launch-before-begin"
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("of", "what"), [(BEGIN, "begin"), ("dw_pre_run job=1", "pre_run")])
+def test_what_fails_is_no_matter_to_a_restarted_slurmctld_of_model_modern_alone(
+    model: str, restarted: bool, of: str, what: str
+) -> None:
+    """To any other it is, for the claim of a job as for its pre_run."""
+    restart = "  - {at: 500ms, fault: {restart: slurmctld, for: 100ms}}\n" * restarted
+    ran = run(_BUSY + restart, cluster=TWO_NODES, model=model)
+    assert told(ran) == {}
+    found = told(ran, changed(of, rc=256)).get(LAUNCHED)
+    excused = restarted and model == "modern"
+    assert found == (None if excused else f"a script was launched although {what} failed")
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_another_call_in_place_of_the_count_is_noticed(model: str) -> None:
+    """Right after the start; the rule says which it was."""
+    ran = busy(model)
+    start = ran.first("job_state", job=1, args_to="RUNNING")
+    counts = ran.all("bb_p_job_set_tres_cnt", job=1)
+    nth = next(place for place, each in enumerate(counts) if each.seq > start)
+    other = changed("bb_p_job_set_tres_cnt job=1", nth, name="bb_p_job_get_system")
+    what = "get_system follows the start, not set_tres_cnt"
+    assert told(ran, other)["tres-counted-at-the-start"] == what
