@@ -10,7 +10,7 @@ from simctl.kernel.events import Event
 from simctl.plugins.points import OPTIONAL
 from simctl.plugins.points.declare import Point
 from tests.cluster import STEP, Ran, fault, run
-from tests.damaged import Damage, changed, copied, doubled, dropped, moved, together, told
+from tests.damaged import Damage, changed, copied, doubled, dropped, moved, together, told, without
 
 FUNCTIONS: Final = {
     name: point for name, point in OPTIONAL.items() if point.plugin_class == "switch"
@@ -520,6 +520,7 @@ DAMAGES: Final[dict[str, tuple[str, Damage, dict[str, str]]]] = {
         for nth, call in enumerate((SUSPEND, RESUME))
     },
     "nothing unpacked": (SUSPENDED, dropped(f"{UNPACK} {NODE}", 1), _early(RESUME, UNPACK)),
+    "a plugin that unpacks nothing": (SUSPENDED, without(UNPACK), {}),
     **{
         f"what {call} needs is released before": (
             SUSPENDED,
