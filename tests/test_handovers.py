@@ -463,3 +463,24 @@ def test_every_rule_about_words_that_are_waited_for_can_fail() -> None:
         and rule.check.__module__.rpartition(".")[2] in ("handovers", "job_ends")
     }
     assert checked == {case[0] for case in _CASES}
+
+
+def test_a_launch_that_comes_twice_is_refused_while_its_daemon_has_yet_to_begin() -> None:
+    """What slurmd does about the second is no part of what it hands over, in some orders too."""
+    text = timeline(
+        "at: 8s, run: srun -n1 sleep 2",
+        "at: 8s, run: srun -n1 sleep 3",
+        "at: 8s, fault: {duplicate: REQUEST_LAUNCH_TASKS, for: 10s}",
+    )
+    early = 0
+    for seed in range(6):
+        ran = run(text, cluster=THREE_NODES, model="modern", schedule="random", seed=seed)
+        refused = [
+            each.seq
+            for each in ran.all("RESPONSE_SLURM_RC", role="slurmd", phase="send")
+            if each.args["answers"] == "REQUEST_LAUNCH_TASKS" and each.args["return_code"]
+        ]
+        loads = ran.all("init", role="manager")
+        assert refused
+        early += any(number < load.seq for number in refused for load in loads)
+    assert early

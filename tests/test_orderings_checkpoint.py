@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from msgspec import UNSET
 
-from simctl.kernel.orders import begin_us
+from simctl.kernel.orders import begin_seq, begin_us
 from simctl.orderings.checking import declared
 from simctl.orderings.observed import arg
 from tests.checkpoints import checkpoint, checkpointed
@@ -532,3 +532,20 @@ def test_a_checkpoint_that_was_asked_for_puts_off_none_that_comes_by_itself() ->
     first, asked, second = ran.all("slurm_ckpt_op")[:3]
     assert begin_us(first) < begin_us(asked) < begin_us(second) < begin_us(asked) + 60_000_000
     assert told(ran) == {}
+
+
+def test_a_request_that_waits_its_turn_is_served_before_a_suspension_that_came_later() -> None:
+    """Saving takes longer than a minute: the second request waits when the suspension comes."""
+    text = """
+slurm_conf: {CheckpointType: checkpoint/blcr}
+checkpoint: {bandwidth: 1MiB}
+timeline:
+  - {at: 0s, as: alice, run: "sbatch --checkpoint=1 --wrap 'sleep 200'"}
+  - {at: 153s, run: "scontrol suspend 1"}
+  - {at: 300s, run: "scancel 1"}
+"""
+    cluster = TWO_NODES.replace("cpus: 4", "cpus: 1, memory_mb: 200")
+    ran = run(text, cluster=cluster)
+    saves = [begin_seq(each) for each in ran.all("slurm_ckpt_signal_tasks")]
+    suspension = ran.one("REQUEST_STEP_SUSPEND", daemon="slurmstepd", phase="receive")
+    assert [save > suspension.seq for save in saves] == [False, True]

@@ -14,7 +14,7 @@ from tests.serving import until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
 JOBS = 24
 ROUNDS = 4
-"""How often at most: a leak grows each time, what is kept for tasks at work at once with the load."""
+"""How often at most: a leak grows each time, what is kept for tasks at work with the load."""
 
 CLUSTER = """\
 nodes: [{name: "n[1-2]", cpus: 8, memory_mb: 16000}]

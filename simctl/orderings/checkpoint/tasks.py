@@ -269,7 +269,8 @@ def _signals(daemon: StepDaemon) -> Iterator[Broken]:
             served = request or served
             if not forks or forks[-1].seq > each.seq:
                 yield broken(daemon, "signal_tasks before its tasks were forked", each, *forks[-1:])
-            if suspended is not None:
+            # Requests are served in turn, so one from before the suspension comes before it.
+            if suspended is not None and (request is None or request.seq > suspended.seq):
                 yield broken(daemon, "signal_tasks while it is suspended", suspended, each)
 
 

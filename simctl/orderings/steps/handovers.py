@@ -24,7 +24,8 @@ _ACKNOWLEDGED: Final = ("RESPONSE_LAUNCH_TASKS", "MESSAGE_TASK_EXIT")
     says="slurmd answers a launch, and releases its copy of the credential, only once the step "
     "daemon has loaded its switch plugin and has called slurmd_step_init",
     key="a srun step that a slurmd launches",
-    exceptions="a step daemon that died before it had; before or after preinit is a race",
+    exceptions="a step daemon that died before it had; what becomes of the same launch when it "
+    "comes again; before or after preinit is a race",
     source="held in 249 launches of recordings of real Slurm 18.08",
     models=MODERN,
     functions=(FREE, _STEP_INIT),
@@ -48,8 +49,9 @@ def _handed_over(run: Observed, daemon: StepDaemon, fork: Event, after: list[Eve
         and each.phase != "enter"
         and (each.name == _STEP_INIT or (each.name == "init" and _is_switch(each)))
     ]
+    launch = run.request_of(fork)
     for event in after:
-        if event.seq < fork.seq:
+        if event.seq < fork.seq or run.request_of(event) not in (launch, None):
             continue
         late = next((each for each in there if each.seq > begin_seq(event)), None)
         if late is not None:
