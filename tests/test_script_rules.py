@@ -422,3 +422,20 @@ def test_chmod_changes_modes_as_coreutils_does(text: str) -> None:
     for is_dir, told in enumerate((CHANGED[text].split(", ") * 2)[:2]):
         modes = [_mode(text, old, is_dir=bool(is_dir)) for old in (0, 0o640, 0o755, 0o711)]
         assert [f"{mode:03o}" for mode in modes] == told.split()
+
+
+NO_NUMBERS = (
+    *("RANDOM=²", "SECONDS=²", "OPTIND=²; getopts a o -a", "[ -e /dev/fd/² ]", "read -u ² x"),
+    *("read -n ² x <<< a", "read -N ² x <<< a", "mapfile -n ² x <<< a", "mapfile -s ² <<< a"),
+    *("mapfile -O ² <<< a", "mapfile -u ²", "kill -l ²", "disown ²", "jobs ²", "wait -n ²"),
+    *("uniq -f ² <<< a", "grep -m ² a <<< a", "grep -A ² a <<< a", "grep -B ² a <<< a"),
+    *("xargs -n ² <<< a", "xargs -L ² <<< a", "xargs -P ² <<< a", "find . -maxdepth ²"),
+    *("nproc --ignore=²", "nproc --ignore=x", "SLURM_CPUS_ON_NODE=x nproc", "sed 's/a/\\²/' <<< a"),
+    *("OPTIND=x; getopts a o -a", "getopts ab o -ab; getopts ab o -a; getopts ab o x"),
+)
+
+
+def test_what_looks_like_a_number_and_is_none_is_no_harm() -> None:
+    """Scripts go on behind it: for Python ``²`` is a digit that is no number."""
+    ran = in_ours([f"{each}\necho on" for each in NO_NUMBERS])
+    assert [each.output.endswith("on\n") for each in ran] == [True] * len(NO_NUMBERS)

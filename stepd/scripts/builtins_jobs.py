@@ -45,7 +45,7 @@ def job_of(state: ShellState, text: str) -> Job | None:
         return state.jobs[-1] if state.jobs else None
     if text == "%-":
         return state.jobs[-2] if len(state.jobs) > 1 else None
-    if text[1:].isdigit():
+    if text[1:].isdecimal():
         return next((job for job in state.jobs if job.number == int(text[1:])), None)
     return next((job for job in reversed(state.jobs) if job.text.startswith(text[1:])), None)
 
@@ -107,7 +107,7 @@ def _pids_of(state: ShellState, text: str) -> list[int]:
     if text.startswith("%"):
         job = job_of(state, text)
         return [job.pids[-1]] if job else []
-    return [int(text[:9])] if text.isdigit() else []
+    return [int(text[:9])] if text.isdecimal() else []
 
 
 async def _wait_for(state: ShellState, text: str, streams: Redirects) -> int:
@@ -220,7 +220,7 @@ async def _kill(shell: Shell, arguments: list[str], streams: Redirects) -> int:
 async def _list_signals(state: ShellState, words: list[str], streams: Redirects) -> int:
     for word in words:
         try:
-            number = int(word) & 127 if word.isdigit() else 0
+            number = int(word) & 127 if word.isdecimal() else 0
             told = signal_name(number) if number else str(signal_number(word))
         except SignalError as mistake:
             await state.complain(f"kill: {mistake}", streams.stderr)
@@ -263,7 +263,7 @@ async def _trap(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
     if not arguments or arguments[0] == "-p":
         return await _list_traps(state, arguments[1:], streams)
-    resets = len(arguments) == 1 or arguments[0].isdigit()
+    resets = len(arguments) == 1 or arguments[0].isdecimal()
     action, names = ("-", arguments) if resets else (arguments[0], arguments[1:])
     mistakes: list[ScriptMistake] = []
     extended = bool(state.options.get("extglob"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from simctl.stepd.scripts.builtin import Builtin, Shell, is_name, plain
 from simctl.stepd.scripts.host import CLOSED, Redirects, Stream
 from simctl.stepd.scripts.state import ShellState
@@ -47,14 +49,14 @@ async def _read(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     except ValueError as unknown:
         await state.complain(f"read: -{unknown}: invalid option", streams.stderr)
         return _MISUSED
-    stream = streams.get(int(options["u"])) if options.get("u", "").isdigit() else streams.stdin
+    stream = streams.get(int(options["u"])) if options.get("u", "").isdecimal() else streams.stdin
     arrays = [options["a"]] if "a" in options else []
     for name in (*names, *arrays):
         if not is_name(name if name in arrays else name.partition("[")[0]):
             await state.complain(f"read: `{name}': not a valid identifier", streams.stderr)
             return 1
-    exact = int(options["N"]) if options.get("N", "").isdigit() else 0
-    most = int(options["n"]) if options.get("n", "").isdigit() else exact
+    exact = int(options["N"]) if options.get("N", "").isdecimal() else 0
+    most = int(options["n"]) if options.get("n", "").isdecimal() else exact
     delimiter = "" if exact else (options["d"][:1] or "\0") if "d" in options else "\n"
     read = await _line(shell, stream, delimiter, most, raw="r" in options)
     if read is None:
@@ -192,13 +194,13 @@ async def _mapfile(shell: Shell, arguments: list[str], streams: Redirects) -> in
     except ValueError as unknown:
         await state.complain(f"mapfile: -{unknown}: invalid option", streams.stderr)
         return _MISUSED
-    stream = streams.get(int(options["u"])) if options.get("u", "").isdigit() else streams.stdin
+    stream = streams.get(int(options["u"])) if options.get("u", "").isdecimal() else streams.stdin
     delimiter = (options["d"][:1] or "\0") if "d" in options else "\n"
-    most = int(options["n"]) if options.get("n", "").isdigit() else 0
-    skipped = int(options["s"]) if options.get("s", "").isdigit() else 0
-    origin = int(options["O"]) if options.get("O", "").isdigit() else 0
+    most = int(options["n"]) if options.get("n", "").isdecimal() else 0
+    skipped = int(options["s"]) if options.get("s", "").isdecimal() else 0
+    origin = int(options["O"]) if options.get("O", "").isdecimal() else 0
     name = names[0] if names else "MAPFILE"
-    odd = [options[each] for each in "nsOuc" if not options.get(each, "0").isdigit()]
+    odd = [options[each] for each in "nsOuc" if not options.get(each, "0").isdecimal()]
     wrong = f"{odd[0]}: a number from 0 on was expected" if odd else ""
     wrong = wrong or (f"{options.get('u')}: Bad file descriptor" if stream == CLOSED else "")
     if wrong or not is_name(name):
@@ -250,11 +252,14 @@ async def _next_option(
     Returns:
         1 if there is no option more, and the letter that tells what was found.
     """
-    index = int(state.look_up("OPTIND") or "1")
+    told = re.match(r"\s*\+?\d{1,9}", state.look_up("OPTIND") or "", re.ASCII)
+    index = max(1, int(told[0])) if told else 1
     quiet = letters.startswith(":")
     place = state.option_place
     state.variables.unset("OPTARG")
     word = words[index - 1] if 0 < index <= len(words) else ""
+    if place >= len(word):
+        place = 0  # these are other words than those of before
     if place == 0:
         if word == "--":
             state.assign("OPTIND", str(index + 1))

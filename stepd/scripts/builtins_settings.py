@@ -108,7 +108,7 @@ async def _umask(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     if arguments:
         if re.fullmatch("[0-7]{1,4}", arguments[0]):
             state.umask = int(arguments[0], 8) & 0o777
-        elif not arguments[0][:1].isdigit() and _RIGHTS.fullmatch(arguments[0]):
+        elif not arguments[0][:1].isdecimal() and _RIGHTS.fullmatch(arguments[0]):
             state.umask = _masked(state.umask, arguments[0])
         else:
             told = f"umask: {arguments[0]}: an octal number or rights such as u=rwx,g-w were needed"
@@ -164,7 +164,7 @@ async def _ulimit(shell: Shell, arguments: list[str], streams: Redirects) -> int
         shown = state.limits.get(letter, _LIMITS[letter])
         return await write_text(shell, streams, "ulimit", shown + "\n")
     value = arguments[0]
-    if not (value.isdigit() or value in ("unlimited", "hard", "soft")):
+    if not (value.isdecimal() or value in ("unlimited", "hard", "soft")):
         await state.complain(f"ulimit: {value}: invalid number", streams.stderr)
         return 1
     state.limits[letter] = "unlimited" if value in ("hard", "soft") else value

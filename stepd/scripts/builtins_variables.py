@@ -78,6 +78,8 @@ async def _declare_all(
                 variable = scope.setdefault(given.name, Variable())
             else:
                 variable = make(given.name)
+                if is_local and given.name == "OPTIND":
+                    state.option_place = 0
             _set_attributes(variable, given, wanted, is_local=is_local)
             if given.text is not None or given.elements is not None:
                 await assign(given, state)
@@ -240,6 +242,8 @@ async def _unset(shell: Shell, arguments: list[str], streams: Redirects) -> int:
                 state.variables.unset(name, state.key_of(name, rest.removesuffix("]")))
             else:
                 state.variables.unset(name)
+                if name == "OPTIND":
+                    state.option_place = 0
         except (ReadonlyError, BadSubscriptError) as error:
             await state.complain(f"unset: {error}", streams.stderr)
             status = 1

@@ -185,7 +185,7 @@ class Calls(Compounds):
         state.calls.append(Call(name=words[0], line=state.line, source=state.source))
         state.variables.scopes.append(Scope())
         scope = state.variables.scopes[-1]
-        replaced = state.replaced
+        replaced, option_place = state.replaced, state.option_place
         kept = state.arguments, state.streams, state.lost, state.unwound, state.loops
         aside = streams.lost(state.streams)
         state.lost, state.unwound = aside + state.lost, aside or state.unwound
@@ -203,6 +203,9 @@ class Calls(Compounds):
             state.replaced = replaced
             if errors is not None:
                 state.traps.setdefault(ERR_TRAP, errors)
+            if "OPTIND" in scope.variables:
+                # The search of a function that has its own is over; that of its caller goes on.
+                state.option_place = option_place
             state.calls.pop()
             scopes = state.variables.scopes
             del scopes[next(place for place, each in enumerate(scopes) if each is scope) :]

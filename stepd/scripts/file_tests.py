@@ -72,7 +72,7 @@ def _judge_device(operator: str, path: str, state: ShellState) -> bool:
     """Judge what lies in /dev: the own descriptors, and /dev/null."""
     if path == "/dev/null":
         return operator in ("-e", "-a", "-r", "-w", "-c")
-    if path.startswith("/dev/fd/") and path[8:].isdigit():
+    if path.startswith("/dev/fd/") and path[8:].isdecimal():
         return state.streams.get(int(path[8:])) != CLOSED and operator in ("-e", "-a", "-r")
     found = state.host.info(path)
     return found is not None and found.is_dir and operator in ("-e", "-a", "-d", "-r", "-x")

@@ -290,5 +290,5 @@ def trap_texts(command: Simple) -> tuple[Word, ...]:
     words = [word for word in command.words if isinstance(word, Word) and word.literal != "--"]
     if not words or words[0].literal != "trap" or not words[2:]:
         return ()
-    resets = words[1].literal in ("", "-") or words[1].literal.isdigit()
+    resets = words[1].literal in ("", "-") or words[1].literal.isdecimal()
     return () if resets or not words[1].is_literal else (words[1],)

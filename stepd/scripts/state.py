@@ -217,7 +217,7 @@ class ShellState:
 
     def look_up(self, name: str) -> str | None:
         """Return the value of a variable or special parameter; None if it is not set."""
-        if name.isdigit():
+        if name.isdecimal():
             number = int(name[:9])
             if number == 0:
                 return self.name
@@ -251,10 +251,10 @@ class ShellState:
             ReadonlyError, TooLongError, ArithmeticMistake: It cannot have it.
         """
         if name == "RANDOM" and key is None:
-            self.random = int(text) if text.isdigit() else 0
+            self.random = int(text) if text.isdecimal() else 0
             return
         if name == "SECONDS" and key is None:
-            moment = int(text) if text.isdigit() else 0
+            moment = int(text) if text.isdecimal() else 0
             self.started_us = self.host.now_us() - moment * SECOND_US
             return
         variable = self.variables.make(name)

@@ -116,10 +116,12 @@ async def _copy_file(tool: Tool, source: str, target: str, options: Options) -> 
     opened = tool.host.open(source, "read")
     if isinstance(opened, str):
         return f"cannot open '{source}' for reading: {opened}"
-    written = tool.host.open(target, "write", info.mode & 0o777)
+    written = (
+        "Not a directory"
+        if target.endswith("/")
+        else tool.host.open(target, "write", info.mode & 0o777)
+    )
     if isinstance(written, str):
-        if target.endswith("/"):
-            written = "Not a directory"
         return f"cannot create regular file '{target}': {written}"
     while chunk := await tool.host.read(opened):
         if wrong := await tool.host.write(written, chunk):
@@ -195,7 +197,8 @@ async def _move(tool: Tool, source: str, target: str, options: Options) -> str:
     if not info.is_dir:
         if there is not None and there.is_dir:
             return f"cannot overwrite directory '{target}' with non-directory"
-        if wrong := tool.host.change("rename", source, target):
+        wrong = "Not a directory" if target.endswith("/") else ""
+        if wrong := wrong or tool.host.change("rename", source, target):
             return f"cannot move '{source}' to '{target}': {wrong}"
         return ""
     if _lies_within(tool, source, target):
@@ -472,12 +475,12 @@ class _Wanted:
                 if word.endswith("depth"):
                     self._depth(word, value)
                 else:
-                    self.tests.append((word, value, negated))
+                    self._test(word, value, negated=negated)
                     negated = False
             elif word in ("!", "-not"):
                 negated = not negated
             elif word == "-empty":
-                self.tests.append((word, "", negated))
+                self._test(word, "", negated=negated)
                 negated = False
             elif word in ("-print", "-print0"):
                 self.prints = True
@@ -500,8 +503,13 @@ class _Wanted:
         if rest:
             raise ToolMistake("find: an expression behind -exec is not simulated")
 
+    def _test(self, word: str, value: str, *, negated: bool) -> None:
+        if self.prints or self.deletes:
+            raise ToolMistake(f"find: {word} behind -print or -delete is not simulated")
+        self.tests.append((word, value, negated))
+
     def _depth(self, word: str, value: str) -> None:
-        if not value.isdigit():
+        if not value.isdecimal():
             raise ToolMistake(f"find: {word}: {value}: a number was expected")
         if word == "-maxdepth":
             self.most = int(value)

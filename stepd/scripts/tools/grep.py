@@ -56,6 +56,8 @@ async def grep(tool: Tool, options: Options) -> int:
     paths = operands
     if "r" in options:
         paths = _below(tool, operands or ["."])
+        if not operands:
+            paths = [path.removeprefix("./") for path in paths]
     many = (len(paths) > 1 or "r" in options or "H" in options) and "h" not in options
     found, trouble = False, 0
     for path in paths or ["-"]:
@@ -95,11 +97,11 @@ async def _search(
     if info is not None and info.is_dir:
         raise ToolMistake(f"grep: {path}: Is a directory", _TROUBLE)
     shown = "(standard input)" if path == "-" else path
-    most = int(options.get("m")) if options.get("m").isdigit() else 0
+    most = int(options.get("m")) if options.get("m").isdecimal() else -1
     context = _Context(options)
     count = number = 0
     quiet = any(letter in options for letter in "qclL")
-    while line := await tool.host.read(stream, "\n"):
+    while most and (line := await tool.host.read(stream, "\n")):
         number += 1
         text = line.removesuffix("\n")
         try:
@@ -116,9 +118,9 @@ async def _search(
                     await tool.out("".join(prefix) + piece + "\n")
             else:
                 await tool.out(context.taken(fits, number, text, prefix))
-        if most and count >= most and not context.after_left:
+        if 0 < most <= count and not context.after_left:
             break
-    if "c" in options:
+    if "c" in options and most:
         await tool.out((f"{shown}:" if named else "") + f"{count}\n")
     elif ("l" in options and count) or ("L" in options and not count):
         await tool.out(f"{shown}\n")
@@ -130,8 +132,8 @@ class _Context:
 
     def __init__(self, options: Options) -> None:
         around = options.get("C", "0")
-        self.before = int(options.get("B", around)) if options.get("B", around).isdigit() else 0
-        self.after = int(options.get("A", around)) if options.get("A", around).isdigit() else 0
+        self.before = int(options.get("B", around)) if options.get("B", around).isdecimal() else 0
+        self.after = int(options.get("A", around)) if options.get("A", around).isdecimal() else 0
         self.kept: list[tuple[int, str, tuple[str, str]]] = []
         self.after_left = 0
         self.last = 0

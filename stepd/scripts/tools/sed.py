@@ -268,8 +268,12 @@ def _expression(text: str, *, extended: bool, ignores_case: bool = False) -> Reg
 async def sed(tool: Tool, options: Options) -> int:
     """Run the script on each line of the files, all together or, in place, one by one."""
     if "f" in options:
-        pieces = [(await tool.text(path)).removesuffix("\n") for path in options.all("f")]
-        text, paths = "\n".join([*options.all("e"), *pieces]), options.operands
+        pieces = [
+            value if letter == "e" else (await tool.text(value)).removesuffix("\n")
+            for letter, value in options.given
+            if letter in "ef"
+        ]
+        text, paths = "\n".join(pieces), options.operands
     else:
         text, paths = _script(options)
     extended = "E" in options or "r" in options
@@ -290,8 +294,8 @@ async def sed(tool: Tool, options: Options) -> int:
         try:
             content = await tool.text(path)
         except ToolMistake as mistake:
-            await tool.err(f"sed: can't read {str(mistake).removeprefix('sed: ')}")
-            worst = 4
+            await tool.err(str(mistake))
+            worst = 2
             continue
         run = _Run(_Reader(text, extended).commands(), quiet="n" in options, extended=extended)
         changed = run.over([content])
@@ -320,7 +324,7 @@ class _Run:
         self.space = ""
         self.after: list[str] = []
         self.last_expression = ""
-        self.quits = False
+        self.quits = self.at_end = False
 
     def over(self, texts: list[str]) -> str:
         """Return what the script makes of texts."""
@@ -328,7 +332,7 @@ class _Run:
         self.number, self.out = 0, []
         while self.number < len(self.lines) and not self.quits:
             self._next()
-            if self._all(self.commands) and not self.quiet:
+            if (self._all(self.commands) or self.at_end) and not self.quiet:
                 self._print(self.space)
             self._put_after()
         return "".join(self.out)
@@ -380,8 +384,7 @@ class _Run:
 
     def _at(self, address: _Address) -> bool:
         if address.expression is not None:
-            text = address.expression or self.last_expression
-            self.last_expression = text
+            text = self._expression(address.expression)
             found = _expression(text, extended=self.extended, ignores_case=address.ignores_case)
             return found.matches(self.space)
         if address.step or address.line > 0:
@@ -389,6 +392,13 @@ class _Run:
                 return self.number == address.line
             return self.number >= address.line and (self.number - address.line) % address.step == 0
         return self.number == len(self.lines)
+
+    def _expression(self, text: str) -> str:
+        """Return an expression, or the last that was used if it is empty, and note it."""
+        self.last_expression = text or self.last_expression
+        if not self.last_expression:
+            raise _mistake("no previous regular expression")
+        return self.last_expression
 
     def _run(self, command: _Command) -> bool:  # noqa: PLR0912 - one case for each command
         match command.letter:
@@ -402,6 +412,8 @@ class _Run:
                 self._put(f"{self.number}\n")
             case "q" | "Q":
                 self.quits, self.status = True, command.number
+                if command.letter == "Q":
+                    self.after.clear()
                 return command.letter == "q"
             case "a":
                 self.after.append(command.text + "\n")
@@ -413,8 +425,9 @@ class _Run:
                 return False
             case "n":
                 if self.number >= len(self.lines):
-                    self.quits = True
-                    return True
+                    # Nothing behind it is run, and the line is written as at its end.
+                    self.quits = self.at_end = True
+                    return False
                 if not self.quiet:
                     self._print(self.space)
                 self._put_after()
@@ -429,8 +442,7 @@ class _Run:
         return True
 
     def _substitute(self, command: _Command) -> None:
-        text = command.pattern or self.last_expression
-        self.last_expression = text
+        text = self._expression(command.pattern)
         ignores = "i" in command.flags or "I" in command.flags
         expression = _expression(text, extended=self.extended, ignores_case=ignores)
         out: list[str] = []
@@ -469,7 +481,7 @@ def _replacement(text: str, found: Found) -> str:
         if match[0] == "&":
             return found.texts[0]
         letter = match[1]
-        if letter.isdigit():
+        if letter.isdecimal():
             place = int(letter)
             if place >= len(found.texts):
                 raise _mistake(f"invalid reference \\{place} on `s' command's RHS")

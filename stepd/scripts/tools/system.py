@@ -188,8 +188,11 @@ async def hostname(tool: Tool, options: Options) -> int:
 
 async def nproc(tool: Tool, options: Options) -> int:
     """Write how many processors the step has."""
-    cpus = tool.env.get("SLURM_CPUS_ON_NODE", "1")
-    await tool.out(f"{max(1, int(cpus) - int(options.get('i', '0') or 0))}\n")
+    cpus, ignored = tool.env.get("SLURM_CPUS_ON_NODE", "1"), options.get("i", "0")
+    if not re.fullmatch(r"\d{1,9}", ignored):
+        raise ToolMistake(f"nproc: invalid number: '{ignored}'")
+    known = int(cpus) if re.fullmatch(r"\d{1,9}", cpus) else 1
+    await tool.out(f"{max(1, known - int(ignored))}\n")
     return 0
 
 
@@ -344,8 +347,8 @@ async def xargs(tool: Tool, options: Options) -> int:
     if place:
         runs = [[word.replace(place, item) for word in command] for item in items]
     else:
-        most = int(options.get("n")) if options.get("n").isdigit() else 0
-        if options.get("L").isdigit():
+        most = int(options.get("n")) if options.get("n").isdecimal() else 0
+        if options.get("L").isdecimal():
             lines = [_items(line, options) for line in text.split("\n") if line.strip()]
             count = int(options.get("L"))
             groups = [
@@ -359,7 +362,7 @@ async def xargs(tool: Tool, options: Options) -> int:
         if not groups and not quiet:
             groups = [[]]
         runs = [command + group for group in groups]
-    beside = int(options.get("P", "1")) if options.get("P", "1").isdigit() else 1
+    beside = int(options.get("P", "1")) if options.get("P", "1").isdecimal() else 1
     return await _run_all(tool, runs, max(1, beside or len(runs)))
 
 

@@ -67,17 +67,17 @@ async def head(tool: Tool, options: Options) -> int:
     count = options.get("n", "10")
     drops = count.startswith("-")
     status = 0
+    titled = False
     paths = options.operands or ("-",)
-    for place, path in enumerate(paths):
+    for path in paths:
         stream = tool.open(path)
         if isinstance(stream, str):
             await tool.err(f"head: cannot open '{path}' for reading: {stream}")
             status = 1
             continue
         if len(paths) > 1 and "q" not in options:
-            await tool.out(
-                "\n" * bool(place) + f"==> {'standard input' if path == '-' else path} <==\n"
-            )
+            await tool.out("\n" * titled + f"==> {'standard input' if path == '-' else path} <==\n")
+            titled = True
         if "c" in options:
             await _head_bytes(tool, stream, options.get("c"))
         elif drops:
@@ -219,7 +219,10 @@ def _picked(items: list[str] | str, ranges: list[tuple[int, int]], others: bool)
 
 async def tr(tool: Tool, options: Options) -> int:
     """Replace, squeeze or delete characters."""
-    sets = [_characters(tool, operand) for operand in options.operands]
+    sets = [
+        _characters(tool, operand, fills=place == 1)
+        for place, operand in enumerate(options.operands)
+    ]
     deletes, squeezes = "d" in options, "s" in options
     complements = "c" in options or "C" in options
     if not sets or len(sets) > 2 or (deletes and not squeezes and len(sets) > 1):  # noqa: PLR2004
@@ -274,11 +277,13 @@ _TR_ESCAPES = {
     "v": "\v",
     "\\": "\\",
 }
-_TR_ITEM = re.compile(r"\[:(\w+):\]|\[=(.)=\]|\[(.)\*(\d*)\]|(\\[0-7]{1,3}|\\.|.)", re.DOTALL)
+_TR_ITEM = re.compile(
+    r"\[:(\w+):\]|\[=(.)=\]|\[(\\[0-7]{1,3}|\\.|.)\*(\d*)\]|(\\[0-7]{1,3}|\\.|.)", re.DOTALL
+)
 
 
-def _characters(tool: Tool, text: str) -> str:
-    """Return the characters that a set of tr stands for."""
+def _characters(tool: Tool, text: str, *, fills: bool) -> str:
+    """Return the characters that a set of tr stands for; one that *fills* may end with ``[x*]``."""
     out: list[str] = []
     at = 0
     while at < len(text):
@@ -291,9 +296,10 @@ def _characters(tool: Tool, text: str) -> str:
             member = re.compile(f"[{CLASSES[match[1]]}]")
             out += [chr(code) for code in range(128) if member.match(chr(code))]
             continue
-        if match[3]:
+        if match[3] and (match[4] or at < len(text) or not fills):
             raise ToolMistake(f"tr: {match[0]}: repetitions are not simulated")
-        low = match[2] or _unescaped(match[5])
+        # What is repeated at the end of the second set is so by itself.
+        low = match[2] or _unescaped(match[3] or match[5])
         behind = _TR_ITEM.match(text, at + 1) if text[at : at + 1] == "-" else None
         if behind is not None and behind[5]:
             high = _unescaped(behind[5])
@@ -325,7 +331,8 @@ async def sort(tool: Tool, options: Options) -> int:
     keys = [_Key(text, options) for text in options.all("k")] or [_Key("", options)]
     compare = _comparison(keys, options)
     if "c" in options:
-        wrong = next((b for a, b in pairwise(lines) if compare(a, b) > 0), None)
+        least = 0 if "u" in options else 1
+        wrong = next((b for a, b in pairwise(lines) if compare(a, b) >= least), None)
         if wrong is not None:
             await tool.err(f"sort: -:{lines.index(wrong) + 1}: disorder: {wrong}")
         return 1 if wrong is not None else 0
@@ -423,7 +430,7 @@ def _value(key: _Key, line: str) -> Any:
     text = key.of(line)
     if "V" in key.letters:
         pieces = re.findall(r"\d+|\D+", text)
-        return [(0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in pieces]
+        return [(0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in pieces]
     if "h" in key.letters:
         found = _HUMAN.match(text)
         assert found is not None
@@ -445,7 +452,7 @@ def _value(key: _Key, line: str) -> Any:
 async def uniq(tool: Tool, options: Options) -> int:
     """Write lines that are alike once."""
     lines = lines_of(await tool.text(*(options.operands[:1])))
-    skipped = int(options.get("f", "0")) if options.get("f", "0").isdigit() else 0
+    skipped = int(options.get("f", "0")) if options.get("f", "0").isdecimal() else 0
 
     def key(line: str) -> str:
         rest = re.sub(rf"^(?:[ \t]*[^ \t]+){{0,{skipped}}}", "", line) if skipped else line
@@ -497,6 +504,12 @@ async def paste(tool: Tool, options: Options) -> int:
     found, status = await tool.texts(options.operands)
     between = options.get("d", "\t").replace("\\t", "\t").replace("\\n", "\n") or ""
     columns = [lines_of(text) for _, text in found]
+    shared = [place for place, (path, _) in enumerate(found) if path == "-"]
+    if shared and "s" not in options:
+        # Each `-` takes the next line of the one input.
+        lines = columns[shared[0]]
+        for first, place in enumerate(shared):
+            columns[place] = lines[first :: len(shared)]
 
     def side_by_side(items: list[str]) -> str:
         out = items[:1]

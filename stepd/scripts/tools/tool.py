@@ -90,7 +90,7 @@ def read_options(spec: Spec, name: str, words: Sequence[str]) -> Options:
                 break
         elif word.startswith("--"):
             given.append(_long(spec, name, word, left))
-        elif spec.numeric and word[1:].isdigit():
+        elif spec.numeric and word[1:].isdecimal():
             given.append((spec.numeric, word[1:]))
         else:
             given += _short(spec, name, word, left)
