@@ -8,6 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from simctl.orderings.checking import declared
+from simctl.orderings.observed import arg
 from simctl.stepd.outcome import own_last, patience_us
 from tests.cluster import Ran, run
 from tests.damaged import Damage, changed, dropped, everywhere, moved, together, told, without
@@ -478,7 +479,7 @@ def test_a_launch_that_comes_twice_is_refused_while_its_daemon_has_yet_to_begin(
         refused = [
             each.seq
             for each in ran.all("RESPONSE_SLURM_RC", role="slurmd", phase="send")
-            if each.args["answers"] == "REQUEST_LAUNCH_TASKS" and each.args["return_code"]
+            if arg(each, "answers") == "REQUEST_LAUNCH_TASKS" and arg(each, "return_code")
         ]
         loads = ran.all("init", role="manager")
         assert refused
