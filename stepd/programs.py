@@ -387,7 +387,7 @@ def _echo(argv: tuple[str, ...]) -> ProgramRun:
 
 
 def _exit(argv: tuple[str, ...]) -> ProgramRun:
-    code = int(argv[1]) if len(argv) > 1 and argv[1].isdigit() else 0
+    code = int(argv[1]) if len(argv) > 1 and argv[1].isdecimal() else 0
     return ProgramRun(runs_us=0, status=wait_status(code))
 
 

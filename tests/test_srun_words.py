@@ -317,3 +317,9 @@ def test_tasks_for_each_node_are_counted_for_all_that_are_asked_for(
     line = f"salloc {options} --ntasks-per-node=2 sh -c 'echo $SLURM_NTASKS'"
     ran = run(f"timeline: [{{at: 0s, as: alice, run: {line!r}}}]\n", cluster=cluster)
     assert ran.result.commands[0].stdout == f"{tasks}\n"
+
+
+@pytest.mark.parametrize(("word", "status"), [("3", 3), ("0", 0), ("x", 0), ("²", 0)])
+def test_exit_as_a_program_takes_numbers_alone(word: str, status: int) -> None:
+    """Another word is none, also one whose characters Python calls digits."""
+    assert first(f"0 srun exit {word}").exit == status

@@ -108,7 +108,7 @@ class _Matcher:
                 after = self.subject[s] if s < len(self.subject) else "\0"
                 fits = not self._one(before, p + 2, stop) and self._one(after, p + 2, stop)
                 s, p = (s if fits else -1), stop
-            elif c == "%" and pattern[p + 1 : p + 2].isdigit():
+            elif c == "%" and pattern[p + 1 : p + 2].isdecimal():
                 s, p = self._same_again(s, int(pattern[p + 1])), p + 2
             else:
                 stop = self._end_of(p)

@@ -321,7 +321,7 @@ class _Reader:
     def _token(self, argv: str) -> int | None:
         """Return the job that a call of the appliance is about, by its words."""
         token = token_of(argv)
-        return self.jobs.get(int(token), int(token)) if token.isdigit() else None
+        return self.jobs.get(int(token), int(token)) if token.isdecimal() else None
 
     def _process(self, event: Event, place: int) -> Iterator[Act]:
         pid = _int(event.pid)

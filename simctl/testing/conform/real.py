@@ -241,7 +241,7 @@ class _Reader:
     def _script(self, event: dict[str, Any], place: int) -> Act:
         argv = str(event["args"].get("argv", ""))
         token = token_of(argv)
-        job = int(token) if token.isdigit() else None
+        job = int(token) if token.isdecimal() else None
         return Act(
             strand=f"appliance job {token}" if token else "appliance",
             kind="script",
