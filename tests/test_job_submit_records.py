@@ -143,3 +143,24 @@ def test_modules_beside_a_script_come_with_it(tmp_path: Path) -> None:
     )
     assert told(result) == ["7"]
     assert world.scenario.lua_scripts.keys() == {"job_submit.lua", "rules.lua", "lib/limits.lua"}
+
+
+@pytest.mark.parametrize("none", ["slurm.NO_VAL16", "slurm.NO_VAL"])
+@pytest.mark.parametrize("field", ["cpus_per_task", "ntasks_per_node", "pn_min_cpus"])
+def test_a_number_is_taken_back_by_either_size_of_no_value(
+    tmp_path: Path, field: str, none: str
+) -> None:
+    """The request is as if the option had not been there; numbers beside them are numbers."""
+    option = {"cpus_per_task": "-c2", "ntasks_per_node": "--ntasks-per-node=2"}
+    asked = option.get(field, "--mincpus=2")
+    shown = "scontrol -o show job 1"
+    taken, _ = run(tmp_path, f"desc.{field} = {none}", f"sbatch {asked} --wrap true", shown)
+    plain, _ = run(tmp_path, "", "sbatch --wrap true", shown)
+    asking, _ = run(tmp_path, "", f"sbatch {asked} --wrap true", shown)
+    for field_shown in ("NumCPUs=", "CPUs/Task=", "MinCPUsNode=", "NtasksPerN:B:S:C="):
+        texts = [
+            next(word for word in each.commands[1].stdout.split() if word.startswith(field_shown))
+            for each in (taken, plain)
+        ]
+        assert texts[0] == texts[1]
+    assert taken.commands[1].stdout.split() != asking.commands[1].stdout.split()

@@ -70,6 +70,17 @@ def test_times_may_have_decimals_and_are_told_in_microseconds(tmp_path: Path) ->
     assert (job.submit_us, job.run_us) == (3_000_001, 12_500_000)
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("90", 90), ("90.0", 90), ("90.1", 91), ("90.5", 91), ("90.9", 91), ("0.1", 1), ("-1", None)],
+)
+def test_a_time_limit_is_whole_seconds_and_never_less_than_was_asked_for(
+    tmp_path: Path, written: str, seconds: int | None
+) -> None:
+    """A job that ran just as long as it asked for is no TIMEOUT."""
+    assert read_text(tmp_path, job_line(f9=written)).jobs[0].requested_s == seconds
+
+
 def test_a_run_time_of_zero_is_a_job(tmp_path: Path) -> None:
     """A job shorter than half a second is logged with 0."""
     assert read_text(tmp_path, job_line(f4=0)).jobs[0].run_us == 0
