@@ -4,11 +4,12 @@ import json
 import re
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from simctl.commands.sacct.lines import View
 from simctl.commands.sacct.select import Query, choose, read_wanted, window
-from simctl.wire.accounts import JobAccount
+from simctl.wire.accounts import NOBODY, JobAccount, as_of
 from simctl.world import CommandResult
 from tests.cluster import run
 from tests.entries import typed
@@ -626,3 +627,42 @@ def test_the_span_of_time_that_is_asked_about(
 ) -> None:
     """Today; with jobs at any time, with states as of a moment."""
     assert window(query, start_s, end_s, _NOW_S) == span
+
+
+_OVER = {
+    "state": "FAILED",
+    "cancel_uid": 0,
+    "exit_code": 256,
+    "derived_exit_code": 512,
+    "node_list": "n1",
+    "suspended_us": 3,
+    "alloc_nodes": 1,
+    "alloc_cpus": 2,
+    "alloc_memory_mb": 4,
+    "alloc_tres": {"bb/generic": 5},
+}
+"""What accounting may know of a job only once it has begun or ended."""
+
+_NO_END = {"cancel_uid": NOBODY, "exit_code": 0, "derived_exit_code": 0, "end_us": -1}
+_NO_START = {
+    **dict.fromkeys(("suspended_us", "alloc_nodes", "alloc_cpus", "alloc_memory_mb"), 0),
+    **{"node_list": "", "alloc_tres": {}, "start_us": -1},
+}
+
+
+@pytest.mark.parametrize(
+    ("at_s", "state", "unknown"),
+    [
+        (9.999999, "PENDING", {**_NO_END, **_NO_START}),
+        (10, "RUNNING", _NO_END),
+        (19.999999, "RUNNING", _NO_END),
+        (20, "FAILED", {}),
+    ],
+)
+def test_accounting_that_is_late_knows_nothing_of_what_has_yet_to_come(
+    at_s: float, state: str, unknown: dict[str, Any]
+) -> None:
+    """A job that started at 10 s and ended at 20 s, field by field."""
+    whole = _job(submit=1, eligible=2, start=10, end=20, **_OVER)
+    known = msgspec.structs.asdict(as_of(whole, round(at_s * 1_000_000)))
+    assert known == {**msgspec.structs.asdict(whole), "state": state, **unknown}

@@ -310,6 +310,28 @@ def test_a_reservation_is_changed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("times", "to_s"),
+    [
+        ("duration=10", 1200),
+        ("endtime=now+700", 720),
+        ("endtime=now+700 duration=10", 720),
+        ("duration=2 endtime=now+1700", 1720),
+    ],
+)
+def test_a_reservation_that_is_created_with_two_ends_has_the_one_it_names(
+    times: str, to_s: int
+) -> None:
+    """An update's duration counts more than its end; a creation's counts where there is no end."""
+    ran = typed(
+        f"20 root scontrol create res res=a starttime=now+580 {times} users=bob nodes=n1",
+        "21 root scontrol -o show res a",
+    )
+    assert f"Duration={(to_s - 600) // 3600:02}:{(to_s - 600) % 3600 // 60:02}:" in (
+        ran.result.commands[-1].stdout
+    )
+
+
+@pytest.mark.parametrize(
     ("change", "from_s", "to_s"),
     [
         ("starttime=now+300", 322, 1200),
