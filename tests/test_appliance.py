@@ -36,6 +36,10 @@ files:
   /tmp/small: |
     #!/bin/sh
     #DW stage_in type=file source=/tmp/plain destination=$DW_JOB_STRIPED/in
+  /tmp/both: |
+    #!/bin/sh
+    #DW stage_in type=file source=/tmp/plain destination=$DW_JOB_STRIPED/in
+    #DW stage_in type=file source=/lus/in destination=$DW_JOB_STRIPED/in
   /tmp/wrong: |
     #!/bin/sh
     #DW jobdv capacity=10GiB
@@ -291,6 +295,9 @@ def test_a_size_nobody_knows_takes_the_usual_time() -> None:
         before = caller.now_s
         assert (await dw(caller, "data_in", "--token", "2", "--job", "/tmp/job")).ok
         assert caller.now_s - before == 5
+        before = caller.now_s
+        assert (await dw(caller, "data_in", "--token", "2", "--job", "/tmp/both")).ok
+        assert caller.now_s - before == 5 + len("#!/bin/sh\n#DW jobdw capacity=10GiB\n") / 10
 
     acted(text, body)
 

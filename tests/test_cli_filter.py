@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simctl.plugins.cli_filter.texts import memory
+from simctl.plugins.cli_filter.texts import duration, memory
 from simctl.scenario.load import read_scenario
 from simctl.world import RunResult, World
 
@@ -288,3 +288,25 @@ def test_what_a_script_logs_is_printed_by_its_level(
     result, _ = run(tmp_path, text, script)
     lines = result.commands[0].stderr.splitlines()
     assert [line for line in lines if "lua: " in line] == told
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("0", "UNLIMITED"),
+        ("0:00", "UNLIMITED"),
+        ("UNLIMITED", "UNLIMITED"),
+        ("infinite", "UNLIMITED"),
+        ("1", "00:01:00"),
+        ("0:30", "00:01:00"),
+        ("59", "00:59:00"),
+        ("60", "01:00:00"),
+        ("1439", "23:59:00"),
+        ("1440", "1-00:00:00"),
+        ("1-2:3", "1-02:03:00"),
+        ("odd", "odd"),
+    ],
+)
+def test_time_limits_are_shown_as_slurm_writes_them(typed: str, shown: str) -> None:
+    """None at all is a limit of no minutes too."""
+    assert duration(typed) == shown

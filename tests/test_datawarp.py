@@ -9,6 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.orders import begin_us
 from simctl.kernel.procs import Process
 from simctl.plugins.burst_buffer.datawarp.plugin import BurstBufferDatawarp
 from simctl.plugins.hooks import Hooks
@@ -378,6 +379,32 @@ def test_a_stage_in_that_takes_too_long_is_killed() -> None:
     ran = run(text)
     assert "dws_data_in:_timed_out" in out(ran, 1)
     assert ran.one("dw_data_in").time_us == 61_000_100
+
+
+_LIMITS_S = {
+    **dict.fromkeys(("job_process", "paths"), 7),
+    **dict.fromkeys(("pre_run", "teardown"), 11),
+    **dict.fromkeys(("setup", "data_in", "real_size", "create_persistent"), 13),
+    **dict.fromkeys(("post_run", "data_out"), 17),
+}
+
+
+@pytest.mark.parametrize("runs_s", [-1, 1])
+@pytest.mark.parametrize("function", list(_LIMITS_S))
+def test_each_function_has_the_timeout_of_its_kind(function: str, runs_s: int) -> None:
+    """ValidateTimeout, OtherTimeout, StageInTimeout and StageOutTimeout, a second beside each."""
+    limit_s = _LIMITS_S[function]
+    named = function == "create_persistent"
+    text = scenario(
+        SUBMIT,
+        head="#BB create_persistent name=p capacity=1GiB" if named else JOB,
+        appliance=f"functions: {{{function}: {{runs: {limit_s + runs_s}s}}}}",
+        bb_conf="ValidateTimeout: 7, OtherTimeout: 11, StageInTimeout: 13, StageOutTimeout: 17, "
+        "Flags: EnablePersistent",
+    )
+    ran = run(text)
+    call = ran.all(f"dw_{function}")[0]
+    assert call.time_us - begin_us(call) == (limit_s + min(runs_s, 0)) * 1_000_000
 
 
 # Cancelled jobs.
