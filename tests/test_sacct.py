@@ -646,7 +646,9 @@ _OVER = {
 _NO_END = {"cancel_uid": NOBODY, "exit_code": 0, "derived_exit_code": 0, "end_us": -1}
 _NO_START = {
     **dict.fromkeys(("suspended_us", "alloc_nodes", "alloc_cpus", "alloc_memory_mb"), 0),
-    "node_list": "", "alloc_tres": {}, "start_us": -1,
+    "node_list": "",
+    "alloc_tres": {},
+    "start_us": -1,
 }
 
 
