@@ -629,7 +629,7 @@ def test_the_span_of_time_that_is_asked_about(
     assert window(query, start_s, end_s, _NOW_S) == span
 
 
-_OVER = {
+_OVER: Final[dict[str, Any]] = {
     "state": "FAILED",
     "cancel_uid": 0,
     "exit_code": 256,
