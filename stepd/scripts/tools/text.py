@@ -500,8 +500,21 @@ async def tee(tool: Tool, options: Options) -> int:
 
 
 async def paste(tool: Tool, options: Options) -> int:
-    """Write lines of files side by side."""
-    found, status = await tool.texts(options.operands)
+    """Write lines of files side by side, nothing at all where one of them is not there."""
+    found: list[tuple[str, str]] = []
+    status = 0
+    for path in options.operands or ("-",):
+        try:
+            found.append((path, await tool.text(path)))
+        except ToolMistake as mistake:
+            info = tool.host.info(path)
+            is_folder = info is not None and info.is_dir
+            if not is_folder and "s" not in options:
+                raise
+            await tool.err(str(mistake))
+            status = 1
+            if is_folder:
+                found.append((path, ""))
     between = options.get("d", "\t").replace("\\t", "\t").replace("\\n", "\n") or ""
     columns = [lines_of(text) for _, text in found]
     shared = [place for place, (path, _) in enumerate(found) if path == "-"]
