@@ -25,6 +25,9 @@ _SEEDS = 1000
 _LINE = 10
 _BATCH = 100
 _SHOWN = 3
+_TIMED_OUT = 124
+_BOUND = "it ends here\n"
+"""How a script ends in the simulated shell that ends in bash by no bound but the test's."""
 
 
 def _read(text: str) -> dict[str, list[str]]:
@@ -75,7 +78,11 @@ def differences(seeds: Sequence[int], kind: str = "script") -> dict[int, str]:
     """Run the scripts of these seeds in both, and tell the differences by seed."""
     texts = [script(seed, kind) for seed in seeds]
     runs = zip(seeds, texts, in_bash(texts), in_ours(texts), strict=True)
-    return {seed: difference(text, one, other) for seed, text, one, other in runs if one != other}
+    return {
+        seed: difference(text, one, other)
+        for seed, text, one, other in runs
+        if one != other and not (one.status == _TIMED_OUT and other.errors.endswith(_BOUND))
+    }
 
 
 def digest(came: Came) -> str:
