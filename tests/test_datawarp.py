@@ -768,6 +768,21 @@ def test_a_buffer_in_use_is_not_destroyed_before_the_use_is_over() -> None:
     assert ran.one("dw_teardown", job=2).seq < _began(ran.one("dw_teardown", job=3))
 
 
+def test_a_buffer_that_is_being_destroyed_is_used_by_nobody_more() -> None:
+    """A job that wants it waits until another of its name is made."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "carol")
+        + entry("30s", "sbatch gone.sh", "carol")
+        + entry("30.5s", "sbatch use.sh")
+        + entry("400s", "sbatch make.sh", "carol")
+    )
+    ran = run(text)
+    destroyed = ran.all("dw_teardown", job=2)[0]
+    assert _began(destroyed) < ran.one("dw_job_process", job=3).seq < destroyed.seq
+    assert ran.one("dw_create_persistent", job=4).seq < _began(ran.one("dw_setup", job=3))
+    assert ran.job(3)[0] == "COMPLETED"
+
+
 def test_the_space_of_a_persistent_buffer_is_set_aside_while_it_is_made() -> None:
     """Though the job that makes it takes none for itself; another one's does not fit beside it."""
     text = with_scripts(

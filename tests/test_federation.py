@@ -223,6 +223,29 @@ def test_no_window_is_ever_given_twice_and_all_come_back(deeds: list[tuple[Any, 
         assert len(_windows(whole)) == 32
 
 
+@pytest.mark.parametrize("registered", [False, True])
+def test_the_key_of_a_step_that_lives_on_is_given_to_nobody(registered: bool) -> None:
+    """Slurmctld restarts without libstate: it knows the key by the step's credential."""
+    with slurmctld(FEW) as world:
+        before = _ready(world, SwitchFederation())
+        live = before.switch_p_alloc_jobinfo()
+        before.switch_p_build_jobinfo(live, "n1", 1, 0)
+        buffer = Buf()
+        before.switch_p_pack_jobinfo(live, buffer)
+        plugin = SwitchFederation()
+        if registered:
+            plugin = _ready(world, plugin)
+        plugin.switch_p_libstate_restore("/tmp")
+        plugin.switch_p_unpack_jobinfo(plugin.switch_p_alloc_jobinfo(), Buf(buffer.data()))
+        plugin = _ready(world, plugin)
+        keys = {live.job_key}
+        for nodes in ("n2", "n3", "n4"):
+            info = plugin.switch_p_alloc_jobinfo()
+            plugin.switch_p_build_jobinfo(info, nodes, 1, 0)
+            keys.add(info.job_key)
+        assert len(keys) == 4
+
+
 def _windows(info: FedJobInfo) -> set[tuple[int, int]]:
     return {(row.lid, row.window_id) for table in info.tables for row in table.entries}
 
