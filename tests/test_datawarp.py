@@ -773,8 +773,9 @@ def test_a_buffer_that_is_being_destroyed_is_used_by_nobody_more() -> None:
     text = with_scripts(
         entry("0s", "sbatch make.sh", "carol")
         + entry("30s", "sbatch gone.sh", "carol")
-        + entry("30.5s", "sbatch use.sh")
-        + entry("400s", "sbatch make.sh", "carol")
+        + entry("60s", "sbatch use.sh")
+        + entry("400s", "sbatch make.sh", "carol"),
+        appliance="functions: {destroy_persistent: {runs: 2m}}",
     )
     ran = run(text)
     destroyed = ran.all("dw_teardown", job=2)[0]
