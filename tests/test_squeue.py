@@ -283,6 +283,31 @@ def test_every_name_of_a_state_is_understood() -> None:
         parse_state(word)
 
 
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ("", ["1.0", "2.0", "3.0"]),
+        ("-w n1", ["1.0", "3.0"]),
+        ("-w n2", ["2.0", "3.0"]),
+        ("-w n3", ["3.0"]),
+        ("-w n[1-2]", ["1.0", "2.0", "3.0"]),
+        ("-u bob", ["2.0"]),
+        ("-u bob -w n1", []),
+    ],
+)
+def test_steps_are_those_on_the_nodes_that_are_named(options: str, steps: list[str]) -> None:
+    """A step of several nodes is on each of them."""
+    text = entries(
+        "1s alice srun -w n1 sleep 100",
+        "2s bob srun -w n2 sleep 100",
+        "3s alice srun -N3 -w n[1-3] sleep 100",
+        f"9s alice squeue -h -s -o %i {options}",
+    )
+    ran = run(text, cluster=CLUSTER, model="modern")
+    shown = max(ran.result.commands, key=lambda each: each.line)
+    assert sorted(shown.stdout.split()) == steps
+
+
 def test_says_that_slurmctld_cannot_be_reached() -> None:
     """Each command in its own words; all end with 1."""
     text = entries(
