@@ -349,7 +349,7 @@ def test_a_job_that_was_cancelled_while_it_waited_waits_no_more() -> None:
     assert found == [[], ["waits|00:00:10"], ["first"], ["first", "waits"]]
 
 
-def test_a_job_that_waits_starts_and_ends_as_the_span_does() -> None:
+def test_a_job_that_waits_starts_as_the_span_ends() -> None:
     """With -T; without, neither is known."""
     job = "  - {at: 0s, as: alice, run: \"sbatch -w n1 --exclusive --wrap 'sleep 99'\"}\n"
     held = f"timeline:\n{job}{job}"
@@ -359,6 +359,9 @@ def test_a_job_that_waits_starts_and_ends_as_the_span_does() -> None:
     assert plain.stdout == "Unknown|Unknown|00:00:00|PENDING\n"
     now = "2026-11-20T23:15:07"
     assert found.stdout == f"{now}|{now}|00:00:00|PENDING\n"
+    for since_s in (61, 60, 59, 30):
+        span = f"-S now-{since_s}seconds -E now"
+        assert ask(held, f"sacct -T -j 2 {span} {fields}", at="60s").stdout == found.stdout
 
 
 def test_times_are_cut_off_at_the_ends_of_the_span() -> None:
